@@ -1,0 +1,41 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+help:
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
+		| awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+.venv/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "logbroker needs Python 3.11 or later; say which with PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+setup: .venv/.ready ## make .venv with all that is needed (the others do it too)
+
+proto: setup ## generate logbroker/v1 from proto/
+	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=. --pyi_out=. --grpc_python_out=. \
+		proto/logbroker/v1/*.proto
+
+format: setup ## write all Python as ruff wants it
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: setup ## look for what ruff finds wrong
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: setup ## check the types (mypy --strict)
+	$(BIN)/mypy
+
+test: setup ## run the tests, the slow ones in a bounded form
+	$(BIN)/python -m pytest -q -n 2
+
+test-slow: setup ## run the tests, the slow ones in full
+	LOGBROKER_TEST_FULL=1 $(BIN)/python -m pytest -q
+
+check: lint types test ## what CI runs
+
+.PHONY: help setup proto format lint types test test-slow check

@@ -1,0 +1,1 @@
+"""Use cases. Knows no protobuf and no files."""

@@ -1,0 +1,1 @@
+"""gRPC out: the Python client."""

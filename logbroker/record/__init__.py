@@ -1,0 +1,1 @@
+"""What is stored: records, batches, their bytes. Pure."""

@@ -1,0 +1,22 @@
+"""Which partition of which topic."""
+
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+
+class PartitionId(NamedTuple):
+    """One partition of one incarnation of a topic."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    """From 0."""
+
+    @property
+    def seed(self) -> int:
+        """What seeds header checksums: a batch in a wrong file is not a batch."""
+        return crc32c(f"{self.topic_id}/{self.partition}".encode())
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"

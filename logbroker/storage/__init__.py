@@ -1,0 +1,1 @@
+"""Where partitions are kept: the verbs, and the engines that have them."""

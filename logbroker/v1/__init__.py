@@ -1,0 +1,1 @@
+"""Generated from proto/logbroker/v1 by `make proto`; never edited."""

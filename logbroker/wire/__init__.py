@@ -1,0 +1,1 @@
+"""Protobuf to values and errors to status, in both directions."""
