@@ -217,17 +217,23 @@ def decode_records(batch: Batch, partition: int = 0) -> list[Record]:
         raise _unreadable(header, "columns of different lengths") from error
 
 
-def first_offset_at(batch: Batch, timestamp_ms: int) -> int | None:
-    """Returns the offset of the first record with at least this timestamp; None if none has."""
+def first_offset_at(batch: Batch, timestamp_ms: int, from_offset: int = 0) -> int | None:
+    """Returns the offset of the first record with at least this timestamp; None if none has.
+
+    Records before `from_offset` do not count.
+    """
     header = batch.header
-    if header.max_timestamp_ms < timestamp_ms:
+    if header.max_timestamp_ms < timestamp_ms or header.next_offset <= from_offset:
         return None
     records = _parse(batch)
-    for index, found_ms in enumerate(records.timestamps_ms):
-        if found_ms >= timestamp_ms:
-            delta = records.offset_deltas[index] if records.offset_deltas else index
-            return header.base_offset + delta
-    return header.base_offset
+    offsets: Iterable[int] = range(header.base_offset, header.next_offset)
+    if records.offset_deltas:
+        offsets = [header.base_offset + delta for delta in records.offset_deltas]
+    timestamps = records.timestamps_ms or repeat(header.max_timestamp_ms, header.record_count)
+    for offset, found_ms in zip(offsets, timestamps, strict=False):
+        if found_ms >= timestamp_ms and offset >= from_offset:
+            return offset
+    return None
 
 
 def _parse(batch: Batch) -> records_pb2.Records:
