@@ -1,0 +1,21 @@
+"""Which names are valid, and the names we make ourselves. Pure."""
+
+import re
+
+from logbroker.errors import InvalidError
+from logbroker.limits import NAME_CHARS
+
+VALID = re.compile(rf"(?!-|__|\.\.?\Z)[A-Za-z0-9._-]{{1,{NAME_CHARS}}}")
+RULE = f"1 to {NAME_CHARS} of A-Z a-z 0-9 . _ -, not . or .., not starting with - or __"
+
+CATALOG_TOPIC = "__topics"
+"""The internal topic that topics are journaled to."""
+PRODUCERS_TOPIC = "__producers"
+"""The internal topic that producers are journaled to."""
+
+
+def check_name(name: str) -> str:
+    """Returns the name of a topic or group; raises InvalidError that says the rule."""
+    if not VALID.fullmatch(name):
+        raise InvalidError("INVALID_NAME", f"{name!r} is not {RULE}", name=repr(name))
+    return name
