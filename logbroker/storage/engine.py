@@ -4,7 +4,8 @@ For every partition:  0 <= log_start_offset <= high_watermark <= next_offset
 None of the three ever goes back, whatever a crash left behind.
 """
 
-from collections.abc import Awaitable, Sequence
+from asyncio import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -58,14 +59,15 @@ class EngineStats:
 class PartitionLog(Protocol):
     """One partition."""
 
-    def append(self, batch: Batch, *, expected_offset: int | None = None) -> Awaitable[Batch]:
-        """Takes the batch now; the awaitable gives it as stamped, once it is durable.
+    def append(self, batch: Batch, *, expected_offset: int | None = None) -> Future[Batch]:
+        """Takes the batch now; the future gives it as stamped, once it is durable.
 
-        As durable as the log's config says, that is. Offsets follow the order of the calls,
+        As durable as the log's config says, that is; it is done already where nothing is
+        to be waited for. Offsets follow the order of the calls,
         awaited or not. Raises at once, and nothing is written: PreconditionError
         (UNEXPECTED_OFFSET) if `expected_offset` is given and is not the next offset;
         ExhaustedError (DISK_FULL); UnavailableError (STORAGE_FAILED), also from the
-        awaitable, where the outcome is unknown.
+        future, where the outcome is unknown.
         """
 
     async def read(self, offset: int, max_bytes: int) -> Run:

@@ -5,6 +5,7 @@ of the headers in the log, so it survives restarts: replaying headers rebuilds i
 """
 
 from collections import OrderedDict, deque
+from itertools import chain
 from typing import NamedTuple
 
 from logbroker.errors import ConflictError, InvalidError
@@ -92,20 +93,18 @@ class ProducerTable:
                 return
             del self._producers[producer_id]
 
-    def rows(self) -> list[list[int]]:
-        """Returns the table as numbers: id, epoch, then four for each remembered batch."""
-        return [
-            [
-                producer_id,
-                producer.epoch,
-                *(number for stored in producer.stored for number in stored),
-            ]
-            for producer_id, producer in self._producers.items()
-        ]
+    def rows_below(self, offset: int) -> list[list[int]]:
+        """Returns what is stored below `offset`: id, epoch, then four numbers a batch."""
+        rows = []
+        for producer_id, producer in self._producers.items():
+            stored = [batch for batch in producer.stored if batch.base_offset < offset]
+            if stored:
+                rows.append([producer_id, producer.epoch, *chain.from_iterable(stored)])
+        return rows
 
     @classmethod
     def from_rows(cls, rows: list[list[int]]) -> "ProducerTable":
-        """Returns the table that `rows` told of."""
+        """Returns the table that `rows_below` told of."""
         table = cls()
         for producer_id, epoch, *numbers in rows:
             producer = table._producers[producer_id] = _Producer(epoch)

@@ -50,7 +50,7 @@ def error_of(failure: AioRpcError) -> LogbrokerError:
     Where no broker of ours has answered, the reason is UNREACHABLE or the code's name.
     """
     info = ErrorInfo(reason=failure.code().name)
-    status = rpc_status.from_call(failure)
+    status = rpc_status.from_call(failure)  # type: ignore[arg-type]  # the stub forgets grpc.aio
     for detail in status.details if status else ():
         if detail.Is(ErrorInfo.DESCRIPTOR):
             detail.Unpack(info)

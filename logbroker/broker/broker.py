@@ -1,0 +1,210 @@
+"""Broker: the facade. Each verb delegates; the thinking is done in the file of its name."""
+
+import asyncio
+import secrets
+from asyncio import Future
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from logbroker.broker.backpressure import ByteBudget
+from logbroker.broker.coordinator import Coordinator
+from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
+from logbroker.broker.housekeeping import keep_house
+from logbroker.broker.partitions import Partitions
+from logbroker.broker.produce import NewRecord, Produce
+from logbroker.broker.producer_ids import ProducerIds
+from logbroker.broker.stats import BrokerStats
+from logbroker.clock import Clock
+from logbroker.config import LimitsConfig, LogConfig
+from logbroker.errors import InvalidError, LogbrokerError
+from logbroker.limits import PAGE_SIZE
+from logbroker.record.batch import Batch
+from logbroker.record.receipt import Receipt
+from logbroker.storage.engine import Engine
+from logbroker.topic.topic import PartitionStatus, Topic, TopicSettings
+
+DEFAULT_PAGE_SIZE = 100
+
+log = structlog.get_logger()
+
+
+class Broker:
+    """Topics, produce, fetch, on an engine. Made by `open_broker`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        partitions: Partitions,
+        coordinator: Coordinator,
+        producer_ids: ProducerIds,
+        limits: LimitsConfig,
+        clock: Clock,
+    ) -> None:
+        self.limits = limits
+        self.budget = ByteBudget(limits.in_flight_bytes)
+        self.error_counts: Counter[str] = Counter()
+        self._engine = engine
+        self._partitions = partitions
+        self._coordinator = coordinator
+        self._catalog = coordinator.catalog
+        self._producer_ids = producer_ids
+        self._clock = clock
+        self._produce = Produce(self._catalog, partitions, limits, clock)
+        self._fetch = Fetch(self._catalog, partitions, limits, clock)
+        self._started_ms = clock.monotonic_ms()
+        self.broker_id = secrets.token_hex(8)
+
+    async def create_topic(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
+        """Creates a topic. InvalidError, AlreadyExistsError, ExhaustedError, UnavailableError."""
+        return await self._coordinator.create(name, partition_count, settings)
+
+    def get_topic(self, name: str, topic_id: str = "") -> Topic:
+        """Returns a topic. NotFoundError, PreconditionError."""
+        return self._catalog.get(name, topic_id)
+
+    def partition_statuses(self, topic: Topic) -> list[PartitionStatus]:
+        """Returns the state of each partition, by number."""
+        statuses = []
+        for partition in topic.partitions():
+            found = self._partitions.get(partition).log
+            bounds, stats = found.bounds(), found.stats()
+            statuses.append(
+                PartitionStatus(
+                    partition=partition.partition,
+                    **bounds._asdict(),
+                    size_bytes=stats.size_bytes,
+                    segment_count=stats.segment_count,
+                    damaged=stats.damaged,
+                    failure=stats.failure,
+                )
+            )
+        return statuses
+
+    def list_topics(self, page_size: int, page_token: str) -> tuple[list[Topic], str]:
+        """Returns topics by name, those behind `page_token`, and the token of the next page."""
+        if page_size < 0:
+            message = f"page_size must be at least 0, not {page_size}"
+            raise InvalidError("INVALID_ARGUMENT", message, page_size=page_size)
+        size = min(page_size or DEFAULT_PAGE_SIZE, PAGE_SIZE)
+        topics = [topic for topic in self._catalog.topics() if topic.topic > page_token]
+        return topics[:size], topics[size - 1].topic if len(topics) > size else ""
+
+    async def update_topic(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:
+        """Changes settings. NotFoundError, InvalidError."""
+        return await self._coordinator.update(name, topic_id, settings)
+
+    async def grow_topic(self, name: str, topic_id: str, partition_count: int) -> Topic:
+        """Adds partitions. NotFoundError, InvalidError, ExhaustedError."""
+        return await self._coordinator.grow(name, topic_id, partition_count)
+
+    async def delete_topic(self, name: str, topic_id: str) -> None:
+        """Deletes a topic, its records and what is known of their producers. NotFoundError."""
+        topic = self._catalog.get(name, topic_id)
+        await self._coordinator.delete(name, topic.topic_id)
+        await self._producer_ids.forget(topic.topic_id)
+
+    async def trim_topic(self, name: str, topic_id: str, partition: int, offset: int) -> int:
+        """Raises the log start offset and returns it. NotFoundError, InvalidError."""
+        _, partition_id = self._catalog.partition(name, topic_id, partition)
+        found = self._partitions.get(partition_id).log
+        bounds = found.bounds()
+        if offset < 0:
+            message = f"offset must be at least 0, not {offset}"
+            raise InvalidError("INVALID_OFFSET", message, offset=offset)
+        if offset > bounds.high_watermark:
+            raise out_of_range(offset, bounds)
+        await found.trim(offset)
+        return found.bounds().log_start_offset
+
+    def produce(
+        self,
+        topic: str,
+        topic_id: str,
+        partition: int,
+        batch: Batch,
+        expected_offset: int | None = None,
+    ) -> Future[Receipt]:
+        """Appends a batch; see `Produce.produce`."""
+        return self._produce.produce(topic, topic_id, partition, batch, expected_offset)
+
+    async def publish(
+        self,
+        topic: str,
+        topic_id: str,
+        records: list[NewRecord],
+        partition: int | None = None,
+        expected_offset: int | None = None,
+    ) -> list[Receipt | LogbrokerError]:
+        """Appends records; see `Produce.publish`."""
+        return await self._produce.publish(topic, topic_id, records, partition, expected_offset)
+
+    async def create_producer(self) -> int:
+        """Returns a new producer id."""
+        return await self._producer_ids.create()
+
+    def fetch(self, spec: FetchSpec) -> AsyncIterator[Fetched]:
+        """Reads a partition; see `Fetch.fetch`."""
+        return self._fetch.fetch(spec)
+
+    async def find_offset(
+        self, topic: str, topic_id: str, partition: int, timestamp_ms: int
+    ) -> int | None:
+        """Looks a time up; see `Fetch.find_offset`."""
+        return await self._fetch.find_offset(topic, topic_id, partition, timestamp_ms)
+
+    def stats(self, open_stream_count: int = 0) -> BrokerStats:
+        """Returns what was counted since the start, and how things are."""
+        logs = [partition.log.stats() for partition in self._partitions.all()]
+        engine, counts = self._engine.stats(), self._produce.counts
+        return BrokerStats(
+            uptime_ms=self._clock.monotonic_ms() - self._started_ms,
+            topic_count=len(self._catalog.topics()),
+            partition_count=len(logs),
+            failed_partition_count=sum(bool(stats.failure) for stats in logs),
+            damaged_range_count=sum(len(stats.damaged) for stats in logs),
+            damaged_topics=tuple(sorted(self._catalog.damaged_topics)),
+            torn_bytes=sum(stats.torn_bytes for stats in logs),
+            disk_free_bytes=engine.disk_free_bytes,
+            open_file_count=engine.open_file_count,
+            appended_batch_count=counts["batches"],
+            appended_record_count=counts["records"],
+            appended_bytes=counts["bytes"],
+            fetched_bytes=self._fetch.fetched_bytes,
+            duplicate_batch_count=counts["duplicate_batches"],
+            in_flight_bytes=self.budget.taken,
+            error_counts=dict(self.error_counts),
+            open_stream_count=open_stream_count,
+        )
+
+    async def close(self) -> None:
+        """Saves what the next start would else have to find out again."""
+        try:
+            await self._producer_ids.save(
+                [partition for partition in self._partitions.all() if partition.unsaved_bytes]
+            )
+            await self._coordinator.close()
+        except LogbrokerError as error:
+            log.warning("state not saved", reason=error.reason, error=str(error))
+
+
+@asynccontextmanager
+async def open_broker(
+    engine: Engine, clock: Clock, *, defaults: LogConfig, limits: LimitsConfig
+) -> AsyncIterator[Broker]:
+    """Replays the journals, opens the partitions, keeps house; at the end saves state."""
+    producer_ids = await ProducerIds.open(engine, clock)
+    partitions = Partitions(engine, producer_ids.registry)
+    coordinator = await Coordinator.open(engine, partitions, clock, defaults)
+    broker = Broker(engine, partitions, coordinator, producer_ids, limits, clock)
+    async with asyncio.TaskGroup() as tasks:
+        house = tasks.create_task(
+            keep_house(partitions, producer_ids, clock, limits.producer_retention_ms)
+        )
+        try:
+            yield broker
+        finally:
+            house.cancel()
+    await broker.close()

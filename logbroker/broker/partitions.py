@@ -1,0 +1,86 @@
+"""The open partitions, and what the broker knows of each besides its log."""
+
+from dataclasses import dataclass, field
+
+from logbroker.errors import DataLossError, NotFoundError
+from logbroker.record.batch import BatchHeader
+from logbroker.record.partition_id import PartitionId
+from logbroker.storage.engine import Engine, PartitionLog
+from logbroker.topic.producer_registry import ProducerRegistry
+from logbroker.topic.producers import ProducerTable
+from logbroker.topic.topic import Topic
+
+READ_BYTES = 4 << 20
+
+
+@dataclass(slots=True)
+class Partition:
+    """One open partition."""
+
+    id: PartitionId
+    topic: Topic
+    log: PartitionLog
+    producers: ProducerTable = field(default_factory=ProducerTable)
+    unsaved_bytes: int = 0
+    """Appended by producers with sequences since their table was last saved."""
+
+
+class Partitions:
+    """Open partitions by topic id and number."""
+
+    def __init__(self, engine: Engine, registry: ProducerRegistry) -> None:
+        self._engine = engine
+        self._registry = registry
+        self._open: dict[tuple[str, int], Partition] = {}
+
+    def get(self, partition: PartitionId) -> Partition:
+        """Returns an open partition; NotFoundError while it is being made or deleted."""
+        found = self._open.get(partition[1:])
+        if found is None:
+            raise NotFoundError(
+                "PARTITION_NOT_FOUND",
+                f"partition {partition} is not open",
+                topic=partition.topic,
+                partition=partition.partition,
+            )
+        return found
+
+    def all(self) -> list[Partition]:
+        """Returns those that are open."""
+        return list(self._open.values())
+
+    async def open(self, topic: Topic) -> None:
+        """Opens all partitions of a topic, or gives them its new settings."""
+        for partition in topic.partitions():
+            log = await self._engine.open(partition, topic.settings)
+            found = self._open.get(partition[1:])
+            if found:
+                found.topic = topic
+            else:
+                table = await self._producers_of(partition, log)
+                self._open[partition[1:]] = Partition(partition, topic, log, table)
+
+    async def delete(self, partition: PartitionId) -> None:
+        """Removes a partition and its bytes."""
+        self._open.pop(partition[1:], None)
+        await self._engine.delete(partition)
+
+    async def _producers_of(self, partition: PartitionId, log: PartitionLog) -> ProducerTable:
+        """Rebuilds the table: what was saved of it, and the headers of the log since then."""
+        saved_offset, table = self._registry.table_of(partition)
+        bounds = log.bounds()
+        offset = max(saved_offset, bounds.log_start_offset)
+        while offset < bounds.high_watermark:
+            try:
+                run = await log.read(offset, READ_BYTES)
+            except DataLossError as error:
+                offset = int(error.details["next_offset"])
+                continue
+            at = 0
+            while at < len(run.batches):
+                header = BatchHeader.decode(run.batches, partition.seed, at)
+                if header.base_offset >= offset:
+                    table.apply(header)
+                at += header.size_bytes
+            offset = run.next_offset
+        return table

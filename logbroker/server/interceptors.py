@@ -1,0 +1,83 @@
+"""Written once for all methods: status, log, counts."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+import structlog
+
+from logbroker.errors import InternalError, LogbrokerError
+from logbroker.wire.status import status_of
+
+log = structlog.get_logger()
+
+
+class StatusInterceptor(grpc.aio.ServerInterceptor):
+    """Ends a call that raised a LogbrokerError with its status; counts and logs it.
+
+    Anything else raised is our mistake: it is logged with its trace, and the caller gets
+    INTERNAL (BROKER_FAULT).
+    """
+
+    def __init__(self, error_counts: Counter[str]) -> None:
+        self._error_counts = error_counts
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """Wraps the handler of the method."""
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or not method.startswith("/logbroker."):
+            return handler
+        if handler.stream_stream:
+            return grpc.stream_stream_rpc_method_handler(
+                self._of_call(handler.stream_stream, method),
+                handler.request_deserializer,
+                handler.response_serializer,
+            )
+        if handler.unary_stream:
+            return grpc.unary_stream_rpc_method_handler(
+                self._of_stream(handler.unary_stream, method),
+                handler.request_deserializer,
+                handler.response_serializer,
+            )
+        return grpc.unary_unary_rpc_method_handler(
+            self._of_call(handler.unary_unary, method),
+            handler.request_deserializer,
+            handler.response_serializer,
+        )
+
+    def _of_call(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
+        async def wrapped(request: Any, context: Any) -> Any:
+            try:
+                return await call(request, context)
+            except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
+                await self._abort(error, method, context)
+
+        return wrapped
+
+    def _of_stream(self, stream: Callable[..., Any], method: str) -> Callable[..., Any]:
+        async def wrapped(request: Any, context: Any) -> AsyncIterator[Any]:
+            try:
+                async for response in stream(request, context):
+                    yield response
+            except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
+                await self._abort(error, method, context)
+
+        return wrapped
+
+    async def _abort(self, error: Exception, method: str, context: Any) -> None:
+        if isinstance(error, (grpc.aio.AbortError, asyncio.CancelledError)):
+            raise error
+        if not isinstance(error, LogbrokerError):
+            log.error("broker fault", method=method, exc_info=error)
+            message = f"an unforeseen {type(error).__name__}; the broker's log says more"
+            error = InternalError("BROKER_FAULT", message)
+        self._error_counts[error.reason] += 1
+        log.info("call failed", method=method, reason=error.reason, error=str(error))
+        await context.abort_with_status(status_of(error))

@@ -1,0 +1,204 @@
+"""ProduceService: translate in, call one broker verb, translate out."""
+
+import asyncio
+from asyncio import Future
+from collections import Counter, deque
+from typing import Any, Protocol
+
+import grpc
+
+from logbroker.broker.backpressure import ByteBudget
+from logbroker.broker.produce import NewRecord
+from logbroker.errors import LogbrokerError
+from logbroker.record.batch import Batch
+from logbroker.record.receipt import Receipt
+from logbroker.server.open_streams import OpenStreams, shutting_down
+from logbroker.v1 import produce_service_pb2 as pb
+from logbroker.v1 import record_pb2
+from logbroker.wire.convert import headers_of, receipt_to_proto
+from logbroker.wire.produce_request import produced_of
+from logbroker.wire.status import error_to_proto
+
+FIRST_EPOCH = 0
+
+
+class Producing(Protocol):
+    """What this service asks of the broker."""
+
+    budget: ByteBudget
+    error_counts: Counter[str]
+
+    def produce(
+        self,
+        topic: str,
+        topic_id: str,
+        partition: int,
+        batch: Batch,
+        expected_offset: int | None,
+    ) -> Future[Receipt]: ...
+    async def publish(
+        self,
+        topic: str,
+        topic_id: str,
+        records: list[NewRecord],
+        partition: int | None,
+        expected_offset: int | None,
+    ) -> list[Receipt | LogbrokerError]: ...
+    async def create_producer(self) -> int: ...
+
+
+class ProduceService:
+    """Takes bytes for batches: their records are never parsed here."""
+
+    def __init__(self, broker: Producing, streams: OpenStreams, connection_bytes: int) -> None:
+        self._broker = broker
+        self._streams = streams
+        self._connection_bytes = connection_bytes
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """Returns the handlers of this service's methods."""
+        methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            "Produce": grpc.stream_stream_rpc_method_handler(
+                self.Produce, None, pb.ProduceResponse.SerializeToString
+            ),
+            "Publish": grpc.unary_unary_rpc_method_handler(
+                self.Publish, pb.PublishRequest.FromString, pb.PublishResponse.SerializeToString
+            ),
+            "CreateProducer": grpc.unary_unary_rpc_method_handler(
+                self.CreateProducer,
+                pb.CreateProducerRequest.FromString,
+                pb.CreateProducerResponse.SerializeToString,
+            ),
+        }
+        return grpc.method_handlers_generic_handler("logbroker.v1.ProduceService", methods)
+
+    async def Produce(self, requests: Any, context: Any) -> None:
+        """Appends batches, answered in order."""
+        stream = ProduceStream(self._broker, context, self._connection_bytes)
+        with self._streams.entered(stream.stop):
+            await stream.run()
+            if self._streams.is_stopping:
+                raise shutting_down()
+
+    async def Publish(self, request: pb.PublishRequest, context: Any) -> Any:
+        """Appends a list of records."""
+        size = request.ByteSize()
+        self._broker.budget.take_or_refuse(size)
+        try:
+            results = await self._broker.publish(
+                request.topic,
+                request.topic_id,
+                [_record(record) for record in request.records],
+                request.partition if request.HasField("partition") else None,
+                request.expected_offset if request.HasField("expected_offset") else None,
+            )
+        finally:
+            self._broker.budget.give(size)
+        return pb.PublishResponse(results=[_result(result) for result in results])
+
+    async def CreateProducer(self, request: pb.CreateProducerRequest, context: Any) -> Any:
+        """Gives out a producer id."""
+        producer_id = await self._broker.create_producer()
+        return pb.CreateProducerResponse(producer_id=producer_id, producer_epoch=FIRST_EPOCH)
+
+
+class ProduceStream:
+    """One open `Produce`: a task that reads and appends, and one that answers in order.
+
+    While nothing waits for the disk the reader answers by itself, which saves a turn.
+    """
+
+    def __init__(self, broker: Producing, context: Any, connection_bytes: int) -> None:
+        self._broker = broker
+        self._context = context
+        self._own = ByteBudget(connection_bytes)
+        self._under_way: deque[tuple[Future[Receipt], int]] = deque()
+        self._has_more = asyncio.Event()
+        self._held = 0
+        self._is_read_out = False
+        self._reader: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Returns when the client has sent all and has all its answers, or after `stop`."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._reader = tasks.create_task(self._read())
+                answerer = tasks.create_task(self._answer())
+                await asyncio.wait({self._reader})
+                self._is_read_out = True
+                self._has_more.set()
+                await answerer
+        finally:
+            self._broker.budget.give(self._held)
+
+    def stop(self) -> None:
+        """Reads no more; what was read is still answered."""
+        if self._reader:
+            self._reader.cancel()
+
+    async def _read(self) -> None:
+        while (data := await self._context.read()) is not grpc.aio.EOF:
+            size = len(data)
+            await self._own.wait_room(size)
+            await self._broker.budget.wait_room(size)
+            self._held += size
+            answer = self._begin(data)
+            if isinstance(answer, pb.ProduceResponse):
+                self._give(size)
+                await self._context.write(answer)
+            else:
+                self._under_way.append((answer, size))
+                self._has_more.set()
+
+    def _begin(self, data: bytes) -> pb.ProduceResponse | Future[Receipt]:
+        """Returns the answer, if nothing is to be waited for."""
+        try:
+            under_way = self._broker.produce(*produced_of(data))
+        except LogbrokerError as error:
+            under_way = asyncio.get_running_loop().create_future()
+            under_way.set_exception(error)
+        if under_way.done() and not self._under_way:
+            return self._answer_of(under_way)
+        return under_way
+
+    async def _answer(self) -> None:
+        while not (self._is_read_out and not self._under_way):
+            await self._has_more.wait()
+            self._has_more.clear()
+            while self._under_way:
+                under_way, size = self._under_way[0]
+                if not under_way.done():
+                    await asyncio.wait({under_way})
+                await self._context.write(self._answer_of(under_way))
+                self._under_way.popleft()
+                self._give(size)
+
+    def _answer_of(self, under_way: Future[Receipt]) -> pb.ProduceResponse:
+        error = under_way.exception()
+        if error is None:
+            return pb.ProduceResponse(receipt=receipt_to_proto(under_way.result()))
+        if not isinstance(error, LogbrokerError):
+            raise error
+        self._broker.error_counts[error.reason] += 1
+        return pb.ProduceResponse(error=error_to_proto(error))
+
+    def _give(self, size: int) -> None:
+        self._own.give(size)
+        self._held -= size
+        self._broker.budget.give(size)
+
+
+def _record(record: record_pb2.Record) -> NewRecord:
+    return NewRecord(
+        key=record.key if record.HasField("key") else None,
+        value=record.value if record.HasField("value") else None,
+        headers=headers_of(record.headers),
+        timestamp_ms=record.timestamp_ms if record.HasField("timestamp_ms") else None,
+        partition=record.partition if record.HasField("partition") else None,
+    )
+
+
+def _result(result: Receipt | LogbrokerError) -> record_pb2.PublishResult:
+    if isinstance(result, LogbrokerError):
+        return record_pb2.PublishResult(error=error_to_proto(result))
+    return record_pb2.PublishResult(receipt=receipt_to_proto(result))
