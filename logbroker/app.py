@@ -15,6 +15,7 @@ from logbroker.broker.broker import open_broker
 from logbroker.clock import SystemClock
 from logbroker.config import Config
 from logbroker.errors import InvalidError
+from logbroker.malloc import keep_freed_memory
 from logbroker.server.server import serve_grpc
 from logbroker.storage.file.engine import FileEngine
 
@@ -79,4 +80,5 @@ async def _serve(config: Config, started: Callable[[str], None]) -> None:
 
 def serve(config: Config, started: Callable[[str], None]) -> None:
     """Runs a broker until SIGTERM or SIGINT; calls `started` with its address once it serves."""
+    keep_freed_memory()
     uvloop.run(_serve(config, started))

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise, repeat
 from typing import NamedTuple
 
+from crc32c import crc32c
 from google.protobuf.message import DecodeError
 
 from logbroker.errors import DataLossError, InvalidError
@@ -110,6 +111,8 @@ def check_batch(batch: Batch, limits: RecordLimits) -> None:
         raise _bad(f"attributes {header.attributes} name no codec") from error
     if header.attributes != codec:
         raise _bad(f"attributes {header.attributes} set bits that mean nothing yet")
+    if crc32c(data) != header.records_crc:
+        raise _bad("records_crc is not the CRC-32C of the records")
     plain = decompress(data, codec, limits.batch_bytes)
     try:
         records = records_pb2.Records.FromString(plain)
