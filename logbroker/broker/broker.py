@@ -1,7 +1,6 @@
 """Broker: the facade. Each verb delegates; the thinking is done in the file of its name."""
 
 import asyncio
-import secrets
 from asyncio import Future
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -55,7 +54,6 @@ class Broker:
         self._produce = Produce(self._catalog, partitions, limits, clock)
         self._fetch = Fetch(self._catalog, partitions, limits, clock)
         self._started_ms = clock.monotonic_ms()
-        self.broker_id = secrets.token_hex(8)
 
     async def create_topic(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
         """Creates a topic. InvalidError, AlreadyExistsError, ExhaustedError, UnavailableError."""
@@ -201,7 +199,7 @@ async def open_broker(
     broker = Broker(engine, partitions, coordinator, producer_ids, limits, clock)
     async with asyncio.TaskGroup() as tasks:
         house = tasks.create_task(
-            keep_house(partitions, producer_ids, clock, limits.producer_retention_ms)
+            keep_house(partitions, coordinator, producer_ids, clock, limits.producer_retention_ms)
         )
         try:
             yield broker

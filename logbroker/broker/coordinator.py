@@ -5,7 +5,7 @@ journal refuses is not applied; an answer waits until its event is durable.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import structlog
 
@@ -59,10 +59,18 @@ class Coordinator:
             log.error("topic damaged: files without settings", topic=name)
         coordinator = cls(catalog, journal, engine, partitions, clock, defaults)
         for topic in catalog.deleted():
-            await coordinator._erase(topic)
-        for topic in catalog.topics():
-            await partitions.open(topic)
+            await coordinator._try(coordinator._erase(topic), "deleted topic not erased", topic)
+        await coordinator.open_missing()
         return coordinator
+
+    async def open_missing(self) -> None:
+        """Opens the partitions that should be open and are not: at the start, or after an error.
+
+        One that cannot be opened is logged and does not hold up the others.
+        """
+        for topic in self.catalog.topics():
+            if not self._partitions.has_all(topic):
+                await self._try(self._partitions.open(topic), "topic not opened", topic)
 
     async def create(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
         """Creates a topic; see `TopicCatalog.decide_create` for what may go wrong.
@@ -81,7 +89,11 @@ class Coordinator:
         )
         await self._commit(decided)
         topic = self.catalog.get(name, topic_id)
-        await self._partitions.open(topic)
+        try:
+            await self._partitions.open(topic)
+        except LogbrokerError:
+            await self._undo(topic)
+            raise
         return topic
 
     async def update(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:
@@ -124,6 +136,17 @@ class Coordinator:
             await self._journal.snapshot([events.encode(e) for e in self.catalog.snapshot()])
         except LogbrokerError as error:
             log.warning("journal not shortened", journal=CATALOG_TOPIC, reason=error.reason)
+
+    async def _undo(self, topic: Topic) -> None:
+        """Takes a creation back: a topic is there with all its partitions, or not at all."""
+        await self._try(self.delete(topic.topic, topic.topic_id), "creation not undone", topic)
+
+    async def _try(self, step: Awaitable[None], failed: str, topic: Topic) -> None:
+        """Takes a step that may fail now, and that a later moment or start takes again."""
+        try:
+            await step
+        except LogbrokerError as error:
+            log.error(failed, topic=topic.topic, reason=error.reason, error=str(error))
 
     async def _erase(self, topic: Topic) -> None:
         for partition in self._engine.partitions():

@@ -2,6 +2,7 @@
 
 import structlog
 
+from logbroker.broker.coordinator import Coordinator
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.producer_ids import SAVE_AFTER_BYTES, ProducerIds
 from logbroker.clock import Clock
@@ -13,14 +14,22 @@ log = structlog.get_logger()
 
 
 async def keep_house(
-    partitions: Partitions, producer_ids: ProducerIds, clock: Clock, producer_retention_ms: int
+    partitions: Partitions,
+    coordinator: Coordinator,
+    producer_ids: ProducerIds,
+    clock: Clock,
+    producer_retention_ms: int,
 ) -> None:
-    """Saves the tables of busy producers, forgets silent ones; until it is cancelled."""
+    """Saves the tables of busy producers, forgets silent ones, opens what could not be opened.
+
+    Until it is cancelled.
+    """
     while True:
         await clock.wait_until(clock.monotonic_ms() + EVERY_MS)
         before_ms = clock.now_ms() - producer_retention_ms
         for partition in partitions.all():
             partition.producers.forget(before_ms)
+        await coordinator.open_missing()
         busy = [found for found in partitions.all() if found.unsaved_bytes >= SAVE_AFTER_BYTES]
         try:
             await producer_ids.save(busy)

@@ -49,6 +49,10 @@ class Partitions:
         """Returns those that are open."""
         return list(self._open.values())
 
+    def has_all(self, topic: Topic) -> bool:
+        """Whether all partitions of a topic are open."""
+        return all(partition[1:] in self._open for partition in topic.partitions())
+
     async def open(self, topic: Topic) -> None:
         """Opens all partitions of a topic, or gives them its new settings."""
         for partition in topic.partitions():

@@ -13,7 +13,6 @@ from logbroker.v1.broker_service_pb2_grpc import BrokerServiceServicer
 class Telling(Protocol):
     """What this service asks of the broker."""
 
-    broker_id: str
     limits: LimitsConfig
 
     def stats(self, open_stream_count: int) -> BrokerStats: ...
@@ -32,7 +31,6 @@ class BrokerService(BrokerServiceServicer):
         limits = self._broker.limits
         return pb.GetBrokerResponse(
             version=self._version,
-            broker_id=self._broker.broker_id,
             limits=pb.Limits(
                 record_bytes=limits.record_bytes,
                 batch_bytes=limits.batch_bytes,

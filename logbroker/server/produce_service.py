@@ -130,6 +130,8 @@ class ProduceStream:
                 await answerer
         finally:
             self._broker.budget.give(self._held)
+            for under_way, _ in self._under_way:  # nobody is there to be told any more
+                under_way.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def stop(self) -> None:
         """Reads no more; what was read is still answered."""

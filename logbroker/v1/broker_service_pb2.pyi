@@ -11,14 +11,12 @@ class GetBrokerRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetBrokerResponse(_message.Message):
-    __slots__ = ("version", "broker_id", "limits")
+    __slots__ = ("version", "limits")
     VERSION_FIELD_NUMBER: _ClassVar[int]
-    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     version: str
-    broker_id: str
     limits: Limits
-    def __init__(self, version: _Optional[str] = ..., broker_id: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
+    def __init__(self, version: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("record_bytes", "batch_bytes", "header_count", "header_bytes")
