@@ -88,7 +88,8 @@ class Journal:
                     events = []
                     self._since_snapshot, self._snapshot_size = 0, len(records)
                     records = records[1:]
-                self._since_snapshot += len(records)
+                else:
+                    self._since_snapshot += len(records)
                 events += [record.value or b"" for record in records]
             offset = run.next_offset
         return events

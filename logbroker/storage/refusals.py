@@ -2,6 +2,7 @@
 
 from logbroker.errors import (
     DataLossError,
+    LogbrokerError,
     NotFoundError,
     OffsetOutOfRangeError,
     PreconditionError,
@@ -75,3 +76,13 @@ def other_incarnation(partition: PartitionId, topic_id: str) -> PreconditionErro
 def closed() -> UnavailableError:
     """Returns the error of everything asked of an engine that is closed."""
     return UnavailableError("SHUTTING_DOWN", "the broker is stopping")
+
+
+def storage_failed(partition: PartitionId, cause: LogbrokerError) -> UnavailableError:
+    """Returns the error of writes to a partition whose disk has failed."""
+    return UnavailableError(
+        "STORAGE_FAILED",
+        f"{partition} takes no writes until the broker is started again: {cause}",
+        topic=partition.topic,
+        partition=partition.partition,
+    )

@@ -1,0 +1,255 @@
+"""Partitions as directories. One engine a data directory; FORMAT.md says what lies there.
+
+A clean stop leaves a marker, taken away before anything is written, so that the next start
+scans nothing. Without it the last segment of each partition is scanned when it is opened.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import structlog
+
+from logbroker.clock import Clock
+from logbroker.config import LogConfig, StorageConfig
+from logbroker.errors import LogbrokerError, PreconditionError
+from logbroker.record.partition_id import PartitionId
+from logbroker.storage import refusals
+from logbroker.storage.engine import EngineStats
+from logbroker.storage.file import paths
+from logbroker.storage.file.checkpoint import Checkpoint
+from logbroker.storage.file.disk import Disk
+from logbroker.storage.file.flusher import Threads
+from logbroker.storage.file.open_files import OpenFiles
+from logbroker.storage.file.opening import damaged, open_partition
+from logbroker.storage.file.partition_log import FilePartitionLog, Machine
+from logbroker.storage.file.reader import SegmentReader
+
+log = structlog.get_logger(__name__)
+
+Key = tuple[str, int]
+
+
+class Place:
+    """A partition's directory: whose it is, and its log once it is opened."""
+
+    def __init__(self, partition: PartitionId | None) -> None:
+        self.partition = partition
+        """None: there is something, and its checkpoint cannot be read."""
+        self.log: FilePartitionLog | None = None
+        self.lock = asyncio.Lock()
+
+
+class FileEngine:
+    """Made by `start`."""
+
+    def __init__(
+        self, config: StorageConfig, clock: Clock, disk: Disk, lock: int, *, was_clean: bool
+    ) -> None:
+        self._config = config
+        self._disk = disk
+        self._lock = lock
+        self._was_clean = was_clean
+        self._places: dict[Key, Place] = {}
+        self._names = asyncio.Lock()
+        """Held while directories come and go."""
+        self._is_closed = False
+        threads = Threads(config.sync_threads)
+        files = OpenFiles(disk, config.max_open_files)
+        reader = SegmentReader(disk, files, threads)
+        self._machine = Machine(disk, clock, files, threads, reader)
+
+    @classmethod
+    async def start(
+        cls, config: StorageConfig, clock: Clock, disk: Disk | None = None
+    ) -> "FileEngine":
+        """Locks the directory, made if need be, and looks what is there.
+
+        PreconditionError (BROKER_RUNNING) if another engine holds it.
+        """
+        disk = disk or Disk()
+        data_dir = config.data_dir
+        disk.make_directory(data_dir)
+        lock = disk.lock(data_dir / paths.LOCK)
+        if lock is None:
+            message = f"another broker holds the data directory {data_dir}"
+            raise PreconditionError("BROKER_RUNNING", message, path=str(data_dir))
+        try:
+            was_clean = _take_clean_marker(disk, data_dir)
+            disk.make_directory(data_dir / paths.TOPICS)
+            disk.make_directory(data_dir / paths.TRASH)
+            engine = cls(config, clock, disk, lock, was_clean=was_clean)
+            engine._places = await engine._machine.threads.run(_places, disk, data_dir)
+            await engine._machine.threads.run(_empty_trash, disk, data_dir / paths.TRASH)
+        except LogbrokerError:
+            disk.close(lock)
+            raise
+        engine._machine.threads.start(engine._keep_house())
+        return engine
+
+    async def open(self, partition: PartitionId, config: LogConfig) -> FilePartitionLog:
+        """Returns the partition's log, made if need be. Opened again, it takes the new config.
+
+        UnavailableError (TOPIC_DAMAGED) if its checkpoint cannot be read; PreconditionError
+        (TOPIC_RECREATED) if the directory is another incarnation's.
+        """
+        directory = paths.partition_directory(self._config.data_dir, partition)
+        key = partition.topic, partition.partition
+        while True:
+            self._check_open()
+            place = self._places.setdefault(key, Place(partition))
+            async with place.lock:
+                if self._places.get(key) is place:
+                    return await self._open(place, directory, partition, config)
+
+    def partitions(self) -> Sequence[PartitionId]:
+        """Returns what is there. `topic_id` is empty where the checkpoint cannot be read."""
+        return [
+            place.partition or PartitionId(topic, "", number)
+            for (topic, number), place in self._places.items()
+        ]
+
+    async def delete(self, partition: PartitionId) -> None:
+        """Removes the partition and its bytes, durably; nothing if there is none.
+
+        Of a partition whose checkpoint cannot be read nobody knows the topic id, and one
+        without topic id is never deleted.
+        """
+        key = partition.topic, partition.partition
+        place = self._places.get(key)
+        if place is None:
+            return
+        directory = paths.partition_directory(self._config.data_dir, partition)
+        async with place.lock:
+            self._check_open()
+            if place.partition is None and not partition.topic_id:
+                raise damaged(partition.topic, partition.partition, directory)
+            if self._places.get(key) is not place or place.partition not in {partition, None}:
+                return
+            if place.log:
+                await place.log.delete()
+            trash = self._config.data_dir / paths.TRASH / uuid4().hex
+            async with self._names:
+                await self._machine.threads.run(_throw_away, self._disk, directory, trash)
+            del self._places[key]
+            await self._machine.threads.run(self._disk.remove_tree, trash)
+
+    async def close(self) -> None:
+        """Makes all durable, leaves the clean-stop marker, lets go of the directory."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        places = list(self._places.values())
+        logs = [place.log for place in places if place.log]
+        are_clean = await asyncio.gather(*(log.close() for log in logs))
+        await self._machine.threads.close()
+        is_known = self._was_clean or len(logs) == len(places)
+        if all(are_clean) and is_known:
+            data_dir = self._config.data_dir
+            try:
+                self._disk.write_files(data_dir, {data_dir / paths.CLEAN: b"clean\n"})
+            except LogbrokerError as error:
+                log.warning("clean-stop marker not left", error=str(error))
+        self._disk.close(self._lock)
+
+    def stats(self) -> EngineStats:
+        """Returns what the engine tells of itself."""
+        return EngineStats(
+            open_file_count=self._machine.files.open_count,
+            disk_free_bytes=self._disk.free_bytes(self._config.data_dir),
+        )
+
+    async def housekeep(self) -> None:
+        """Seals old segments and applies retention, once."""
+        for place in list(self._places.values()):
+            if place.log:
+                try:
+                    await place.log.keep_house()
+                except LogbrokerError as error:
+                    log.warning("housekeeping failed", error=str(error), **error.details)
+
+    async def _keep_house(self) -> None:
+        clock = self._machine.clock
+        while True:
+            await clock.wait_until(clock.monotonic_ms() + self._config.check_interval_ms)
+            await self.housekeep()
+
+    async def _open(
+        self, place: Place, directory: Path, partition: PartitionId, config: LogConfig
+    ) -> FilePartitionLog:
+        self._check_open()
+        if place.partition is None:
+            raise damaged(partition.topic, partition.partition, directory)
+        if place.partition != partition:
+            raise refusals.other_incarnation(partition, place.partition.topic_id)
+        if place.log is None:
+            try:
+                place.log = await self._read(directory, partition, config)
+            except LogbrokerError:
+                if not self._disk.exists(directory / paths.CHECKPOINT):
+                    del self._places[partition.topic, partition.partition]
+                raise
+        place.log.config = config
+        return place.log
+
+    async def _read(
+        self, directory: Path, partition: PartitionId, config: LogConfig
+    ) -> FilePartitionLog:
+        threads = self._machine.threads
+        if not self._disk.exists(directory):
+            async with self._names:
+                await threads.run(self._disk.make_directory, directory)
+        opened = await threads.run(
+            open_partition, self._disk, directory, partition, was_clean=self._was_clean
+        )
+        return FilePartitionLog(self._machine, directory, partition, config, opened)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise refusals.closed()
+
+
+def _take_clean_marker(disk: Disk, data_dir: Path) -> bool:
+    """Returns whether the last stop was clean, and forgets it durably."""
+    marker = data_dir / paths.CLEAN
+    was_clean = disk.exists(marker)
+    if was_clean:
+        disk.unlink(marker)
+        disk.sync_directory(data_dir)
+    return was_clean
+
+
+def _places(disk: Disk, data_dir: Path) -> dict[Key, Place]:
+    places = {}
+    for topic in disk.names(data_dir / paths.TOPICS):
+        for name in disk.names(data_dir / paths.TOPICS / topic):
+            number = paths.partition_number_of(name)
+            directory = data_dir / paths.TOPICS / topic / name
+            if number is not None and (names := disk.names(directory)):
+                place = Place(_identity(disk, directory, topic, number))
+                is_ours = place.partition or any(map(paths.is_ours, names))
+                if is_ours:
+                    places[topic, number] = place
+    return places
+
+
+def _identity(disk: Disk, directory: Path, topic: str, number: int) -> PartitionId | None:
+    data = disk.read_file(directory / paths.CHECKPOINT)
+    found = Checkpoint.decode(data) if data is not None else None
+    is_here = found is not None and (found.topic, found.partition) == (topic, number)
+    return found.id if found and is_here else None
+
+
+def _empty_trash(disk: Disk, trash: Path) -> None:
+    for name in disk.names(trash):
+        disk.remove_tree(trash / name)
+
+
+def _throw_away(disk: Disk, directory: Path, trash: Path) -> None:
+    if disk.exists(directory):
+        disk.rename(directory, trash)
+        disk.sync_directory(trash.parent)
+        disk.sync_directory(directory.parent)
+    if disk.remove_empty(directory.parent):
+        disk.sync_directory(directory.parent.parent)

@@ -1,0 +1,120 @@
+"""One fdatasync for all appends that wait; and the threads it runs in.
+
+    appends that arrive while a flush runs share the next one
+    at most `sync_threads` flushes run at once, over all partitions
+
+A failed fdatasync is final: who waited is told, and it is never tried again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from logbroker.errors import LogbrokerError
+from logbroker.record.batch import Batch
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Threads:
+    """Threads for calls that wait for the disk, and the tasks that wait for the threads.
+
+    Flushes have their own: a slow fdatasync does not hold up reads.
+    """
+
+    def __init__(self, sync_count: int, read_count: int = 4) -> None:
+        self._syncs = ThreadPoolExecutor(sync_count, "sync")
+        self._reads = ThreadPoolExecutor(read_count, "disk")
+        self.sync_slot = asyncio.Semaphore(sync_count)
+        """Held around `sync`, so that descriptors are held only while a thread runs."""
+        self.read_slot = asyncio.Semaphore(read_count)
+        """Held around `run` by those who hold descriptors."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def sync(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Returns what the call returns, on a thread of the flushes."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._syncs, lambda: call(*args, **kwargs))
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Returns what the call returns, on any other thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reads, lambda: call(*args, **kwargs))
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Runs the work as a task that `close` waits for or cancels."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Cancels what is left of the tasks and ends the threads."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._syncs.shutdown()
+        self._reads.shutdown()
+
+
+class Flusher:
+    """Of one partition: who waits for its next flush."""
+
+    __slots__ = ("_flush", "_is_wanted", "_task", "_threads", "_waiting")
+
+    def __init__(self, threads: Threads, flush: Callable[[], Awaitable[None]]) -> None:
+        """`flush` makes durable what has been written; raises LogbrokerError if it cannot."""
+        self._threads = threads
+        self._flush = flush
+        self._waiting: list[tuple[asyncio.Future[Batch], Batch]] = []
+        self._is_wanted = False
+        self._task: asyncio.Task[None] | None = None
+
+    def wait_flushed(self, batch: Batch) -> asyncio.Future[Batch]:
+        """Returns a future that gives the batch once it is durable."""
+        flushed = asyncio.get_running_loop().create_future()
+        self._waiting.append((flushed, batch))
+        if self._task is None:
+            self._task = self._threads.start(self._run())
+        return flushed
+
+    def want(self) -> asyncio.Task[None]:
+        """Starts a flush, or one more behind that which runs; returns the task of both."""
+        self._is_wanted = True
+        if self._task is None:
+            self._task = self._threads.start(self._run())
+        return self._task
+
+    def fail(self, error: LogbrokerError) -> None:
+        """Answers all that wait with the error."""
+        waiting, self._waiting = self._waiting, []
+        _fail(waiting, error)
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting or self._is_wanted:
+                async with self._threads.sync_slot:
+                    self._is_wanted = False
+                    waiting, self._waiting = self._waiting, []
+                    try:
+                        await self._flush()
+                    except LogbrokerError as error:
+                        _fail(waiting, error)
+                        self.fail(error)
+                    except asyncio.CancelledError:
+                        self._waiting = waiting + self._waiting
+                        raise
+                for flushed, batch in waiting:
+                    if not flushed.done():
+                        flushed.set_result(batch)
+        finally:
+            self._task = None
+
+
+def _fail(waiting: list[tuple[asyncio.Future[Batch], Batch]], error: LogbrokerError) -> None:
+    for flushed, _ in waiting:
+        if not flushed.done():
+            flushed.set_exception(error.again())
+            flushed.exception()  # nobody need ask

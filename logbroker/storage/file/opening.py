@@ -1,0 +1,154 @@
+"""What a partition's directory holds, made good: the first thing that happens to a log.
+
+The next offset is the largest that any file vouches for: what the last segment holds, what
+the checkpoint says, what the name of the last segment says. What is missing below it is
+lost, and reported as such by whoever reads there.
+"""
+
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from logbroker.errors import LogbrokerError, UnavailableError
+from logbroker.record.partition_id import PartitionId
+from logbroker.storage.file import paths
+from logbroker.storage.file.checkpoint import Checkpoint
+from logbroker.storage.file.disk import Disk
+from logbroker.storage.file.segment import Segment
+
+log = structlog.get_logger(__name__)
+
+
+class Opened(NamedTuple):
+    """What there is."""
+
+    segments: list[Segment]
+    """In order; the last one is loaded."""
+    checkpoint: Checkpoint
+    """As it should be now."""
+    is_appendable: bool
+    """Whether the last segment goes on; if not, the next batch begins another."""
+    torn_bytes: int
+    is_index_saved: bool
+    is_checkpoint_saved: bool
+
+
+def damaged(topic: str, partition: int, directory: Path) -> UnavailableError:
+    """Returns the error of a partition whose checkpoint cannot be read."""
+    message = f"the checkpoint in {directory} cannot be read; its segments are left alone"
+    return UnavailableError(
+        "TOPIC_DAMAGED", message, topic=topic, partition=partition, path=str(directory)
+    )
+
+
+def open_partition(
+    disk: Disk, directory: Path, partition: PartitionId, *, was_clean: bool
+) -> Opened:
+    """Reads the directory, repairs what may be repaired. For a thread."""
+    for name in disk.names(directory):
+        if name.endswith(paths.TMP):
+            disk.unlink(directory / name)
+    checkpoint = _read_checkpoint(disk, directory, partition)
+    segments = _segments(disk, directory, partition.seed, checkpoint.log_start_offset)
+    if not segments:
+        return Opened([], checkpoint, False, 0, True, True)
+    last = segments[-1]
+    contents = last.read_indexes(disk) if was_clean else None
+    is_index_saved, torn_bytes = contents is not None, 0
+    if contents is None:
+        contents, found, _ = last.examine(disk)
+        last.is_examined = True
+        for damage in found.damage:
+            last.add_lost(damage.offset, damage.next_offset)
+        torn_bytes = found.torn_bytes
+    last.next_offset = contents.next_offset
+    last.take(contents)
+    if torn_bytes:
+        _cut(disk, last, torn_bytes)
+    if not was_clean:
+        _sync(disk, segments)
+    next_offset = max(checkpoint.next_offset, last.next_offset, checkpoint.log_start_offset)
+    is_appendable = next_offset == last.next_offset
+    if not is_appendable:
+        last.next_offset = next_offset
+        last.take(contents)
+    append_time_ms = max(checkpoint.append_time_ms, _append_time_ms(disk, segments))
+    found_now = Checkpoint(
+        topic=partition.topic,
+        topic_id=partition.topic_id,
+        partition=partition.partition,
+        log_start_offset=checkpoint.log_start_offset,
+        next_offset=next_offset,
+        append_time_ms=append_time_ms,
+    )
+    is_checkpoint_saved = found_now == checkpoint
+    return Opened(
+        segments, found_now, is_appendable, torn_bytes, is_index_saved, is_checkpoint_saved
+    )
+
+
+def _read_checkpoint(disk: Disk, directory: Path, partition: PartitionId) -> Checkpoint:
+    data = disk.read_file(directory / paths.CHECKPOINT)
+    if data is not None and (checkpoint := Checkpoint.decode(data)):
+        return checkpoint
+    if data is not None or any(map(paths.is_ours, disk.names(directory))):
+        raise damaged(partition.topic, partition.partition, directory)
+    checkpoint = Checkpoint(
+        topic=partition.topic, topic_id=partition.topic_id, partition=partition.partition
+    )
+    disk.write_files(directory, {directory / paths.CHECKPOINT: checkpoint.encode()})
+    return checkpoint
+
+
+def _segments(disk: Disk, directory: Path, seed: int, log_start_offset: int) -> list[Segment]:
+    names = disk.names(directory)
+    offsets = [offset for name in names if (offset := paths.base_offset_of(name)) is not None]
+    segments = [Segment(directory, offset, seed) for offset in offsets]
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+    for segment in segments:
+        segment.size_bytes = segment.file_bytes = disk.size(segment.file.path)
+    gone = [segment for segment in segments[:-1] if segment.next_offset <= log_start_offset]
+    for segment in gone:
+        segment.remove(disk)
+    return segments[len(gone) :]
+
+
+def _cut(disk: Disk, segment: Segment, torn_bytes: int) -> None:
+    """Cuts the torn tail off, and the zeros behind it."""
+    log.warning(
+        "torn tail cut",
+        path=str(segment.file.path),
+        torn_bytes=torn_bytes,
+        next_offset=segment.next_offset,
+    )
+    descriptor = disk.open(segment.file.path)
+    try:
+        disk.truncate(descriptor, segment.size_bytes)
+        disk.sync(descriptor)
+    finally:
+        disk.close(descriptor)
+    segment.file_bytes = segment.size_bytes
+
+
+def _sync(disk: Disk, segments: list[Segment]) -> None:
+    """Makes durable what a killed process had written: readers will see it now."""
+    for segment in segments:
+        descriptor = disk.open(segment.file.path)
+        try:
+            disk.sync(descriptor)
+        finally:
+            disk.close(descriptor)
+    disk.sync_directory(segments[-1].directory)
+
+
+def _append_time_ms(disk: Disk, segments: list[Segment]) -> int:
+    for segment in reversed(segments[-2:]):
+        with suppress(LogbrokerError):
+            contents = segment.contents or segment.load(disk)
+            if not contents.is_empty:
+                return contents.last_append_time_ms
+    return 0

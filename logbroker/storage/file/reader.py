@@ -1,0 +1,108 @@
+"""Runs of batches out of segments: from memory at once, from the disk in a thread.
+
+Every byte that leaves here has been verified. A bounded number of sealed segments keep
+their indexes in memory; the least recently used forgets.
+"""
+
+from collections import OrderedDict
+
+from logbroker.errors import LogbrokerError
+from logbroker.record.batch import HEADER, BatchHeader
+from logbroker.storage.engine import Run
+from logbroker.storage.file.disk import Disk
+from logbroker.storage.file.flusher import Threads
+from logbroker.storage.file.offset_index import INTERVAL_BYTES
+from logbroker.storage.file.open_files import OpenFiles
+from logbroker.storage.file.segment import Segment
+from logbroker.storage.file.walk import find_run
+
+SCRATCH_BYTES = 2 << 20
+LOADED_SEGMENTS = 64
+
+
+class Lost(Exception):  # it is what happened to the bytes
+    """The offset asked for is damaged or missing; what is good, or not known, goes on here."""
+
+    def __init__(self, next_offset: int) -> None:
+        super().__init__(next_offset)
+        self.next_offset = next_offset
+
+
+class SegmentReader:
+    """Of one engine."""
+
+    def __init__(self, disk: Disk, files: OpenFiles, threads: Threads) -> None:
+        self._disk = disk
+        self._files = files
+        self._threads = threads
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._loaded: OrderedDict[Segment, None] = OrderedDict()
+
+    async def read(
+        self, segment: Segment, offset: int, high_watermark: int, max_bytes: int, min_bytes: int
+    ) -> Run | int | None:
+        """Returns the run from the batch of `offset` on, at least one batch.
+
+        If that batch needs it, returns how many bytes to read at least. 0 if there is no
+        sound batch with that offset, None if the segment was removed meanwhile.
+        """
+        assert segment.contents
+        entry = segment.contents.index.find(offset)
+        if entry is None:
+            return 0
+        first_offset, position = entry
+        available = segment.size_bytes - position
+        wanted = min(max(max_bytes + INTERVAL_BYTES, min_bytes), available)
+        try:
+            data = self._cached(segment, position, wanted)
+            if data is None:
+                data = await self._cold(segment, position, wanted)
+        except LogbrokerError:
+            if segment.file.is_removed:
+                return None
+            raise
+        found = find_run(data, segment.seed, first_offset, offset, high_watermark, max_bytes)
+        if found.end > found.start:
+            return Run(bytes(data[found.start : found.end]), found.next_offset)
+        if wanted < available:
+            needed = min(_end_of_batch(data, segment.seed, found.end), available)
+            return needed if needed > wanted else 0
+        return 0
+
+    def next_entry(self, segment: Segment, offset: int) -> int:
+        """Returns the first offset behind `offset` that the index knows, or the segment's end."""
+        assert segment.contents
+        return segment.contents.index.after(offset) or segment.next_offset
+
+    def keep(self, segment: Segment) -> None:
+        """Notes that a sealed segment has loaded its indexes."""
+        self._loaded[segment] = None
+        self._loaded.move_to_end(segment)
+        if len(self._loaded) > LOADED_SEGMENTS:
+            oldest, _ = self._loaded.popitem(last=False)
+            oldest.forget()
+
+    def forget(self, segment: Segment) -> None:
+        """Notes that a segment is gone."""
+        self._loaded.pop(segment, None)
+
+    def _cached(self, segment: Segment, position: int, size: int) -> memoryview | None:
+        buffer = self._scratch[:size] if size <= SCRATCH_BYTES else memoryview(bytearray(size))
+        descriptor = self._files.descriptor(segment.file)
+        return buffer if self._disk.read_cached(descriptor, buffer, position) else None
+
+    async def _cold(self, segment: Segment, position: int, size: int) -> memoryview:
+        async with self._threads.read_slot:
+            with self._files.held(segment.file) as descriptor:
+                read = self._threads.run(self._disk.read, descriptor, size, position)
+                return memoryview(await read)
+
+
+def _end_of_batch(data: memoryview, seed: int, at: int) -> int:
+    """Returns how many bytes a buffer must have to hold the batch at `at`; 0 if it is unsound."""
+    if len(data) - at < HEADER.size:
+        return at + HEADER.size + INTERVAL_BYTES
+    try:
+        return at + BatchHeader.decode(data, seed, at).size_bytes
+    except LogbrokerError:
+        return 0
