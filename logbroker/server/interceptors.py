@@ -7,8 +7,9 @@ from typing import Any
 
 import grpc
 import structlog
+from google.protobuf.message import DecodeError
 
-from logbroker.errors import InternalError, LogbrokerError
+from logbroker.errors import InternalError, InvalidError, LogbrokerError
 from logbroker.wire.status import status_of
 
 log = structlog.get_logger()
@@ -18,7 +19,8 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
     """Ends a call that raised a LogbrokerError with its status; counts and logs it.
 
     Anything else raised is our mistake: it is logged with its trace, and the caller gets
-    INTERNAL (BROKER_FAULT).
+    INTERNAL (BROKER_FAULT). Requests are read here, so that bytes which are none are
+    refused like any other bad call; gRPC would say INTERNAL, which is not the caller's fault.
     """
 
     def __init__(self, error_counts: Counter[str]) -> None:
@@ -34,37 +36,40 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
         method = handler_call_details.method
         if handler is None or not method.startswith("/logbroker."):
             return handler
-        if handler.stream_stream:
+        read = handler.request_deserializer or _as_it_is
+        if handler.stream_stream:  # its requests come one by one: the handler reads them
             return grpc.stream_stream_rpc_method_handler(
-                self._of_call(handler.stream_stream, method),
+                self._of_call(handler.stream_stream, method, _as_it_is),
                 handler.request_deserializer,
                 handler.response_serializer,
             )
         if handler.unary_stream:
             return grpc.unary_stream_rpc_method_handler(
-                self._of_stream(handler.unary_stream, method),
-                handler.request_deserializer,
-                handler.response_serializer,
+                self._of_stream(handler.unary_stream, method, read),
+                response_serializer=handler.response_serializer,
             )
         return grpc.unary_unary_rpc_method_handler(
-            self._of_call(handler.unary_unary, method),
-            handler.request_deserializer,
-            handler.response_serializer,
+            self._of_call(handler.unary_unary, method, read),
+            response_serializer=handler.response_serializer,
         )
 
-    def _of_call(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
-        async def wrapped(request: Any, context: Any) -> Any:
+    def _of_call(
+        self, call: Callable[..., Any], method: str, read: Callable[[Any], Any]
+    ) -> Callable[..., Any]:
+        async def wrapped(data: Any, context: Any) -> Any:
             try:
-                return await call(request, context)
+                return await call(_read(read, data), context)
             except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
                 await self._abort(error, method, context)
 
         return wrapped
 
-    def _of_stream(self, stream: Callable[..., Any], method: str) -> Callable[..., Any]:
-        async def wrapped(request: Any, context: Any) -> AsyncIterator[Any]:
+    def _of_stream(
+        self, stream: Callable[..., Any], method: str, read: Callable[[Any], Any]
+    ) -> Callable[..., Any]:
+        async def wrapped(data: Any, context: Any) -> AsyncIterator[Any]:
             try:
-                async for response in stream(request, context):
+                async for response in stream(_read(read, data), context):
                     yield response
             except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
                 await self._abort(error, method, context)
@@ -81,3 +86,14 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
         self._error_counts[error.reason] += 1
         log.info("call failed", method=method, reason=error.reason, error=str(error))
         await context.abort_with_status(status_of(error))
+
+
+def _as_it_is(data: Any) -> Any:
+    return data
+
+
+def _read(read: Callable[[Any], Any], data: Any) -> Any:
+    try:
+        return read(data)
+    except DecodeError as error:
+        raise InvalidError("INVALID_ARGUMENT", f"the request cannot be read: {error}") from error

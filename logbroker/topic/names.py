@@ -17,5 +17,6 @@ PRODUCERS_TOPIC = "__producers"
 def check_name(name: str) -> str:
     """Returns the name of a topic or group; raises InvalidError that says the rule."""
     if not VALID.fullmatch(name):
-        raise InvalidError("INVALID_NAME", f"{name!r} is not {RULE}", name=repr(name))
+        shown = repr(name if len(name) <= 2 * NAME_CHARS else f"{name[:NAME_CHARS]}...")
+        raise InvalidError("INVALID_NAME", f"a name is {RULE}; {shown} is not", name=shown)
     return name

@@ -14,6 +14,9 @@ from logbroker.errors import LogbrokerError
 from logbroker.v1 import error_pb2
 
 DOMAIN = "logbroker"
+MESSAGE_CHARS = 600
+DETAIL_CHARS = 200
+"""A status travels in HTTP/2 trailers, of which gRPC takes 8 KiB; a caller may send more."""
 CODE: dict[type[LogbrokerError], StatusCode] = {
     errors.InvalidError: StatusCode.INVALID_ARGUMENT,
     errors.NotFoundError: StatusCode.NOT_FOUND,
@@ -27,6 +30,7 @@ CODE: dict[type[LogbrokerError], StatusCode] = {
     errors.InternalError: StatusCode.INTERNAL,
 }
 ERROR = {code: error for error, code in CODE.items()}
+GIVEN_UP = {StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED, StatusCode.UNKNOWN}
 NUMBER: dict[type[LogbrokerError], int] = {error: code.value[0] for error, code in CODE.items()}
 ERROR_OF_NUMBER = {number: error for error, number in NUMBER.items()}
 
@@ -34,20 +38,28 @@ ERROR_OF_NUMBER = {number: error for error, number in NUMBER.items()}
 def status_of(error: LogbrokerError) -> GrpcStatus:
     """Returns the status that a call which raised `error` ends with."""
     details = [Any()]
-    details[0].Pack(ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.details))
+    values = {name: _cut(value, DETAIL_CHARS) for name, value in error.details.items()}
+    details[0].Pack(ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=values))
     if "retry_after_ms" in error.details:
         delay = Duration()
         delay.FromMilliseconds(int(error.details["retry_after_ms"]))
         details.append(Any())
         details[1].Pack(RetryInfo(retry_delay=delay))
-    status = Status(code=NUMBER[type(error)], message=str(error), details=details)
+    message = _cut(str(error), MESSAGE_CHARS)
+    status = Status(code=NUMBER[type(error)], message=message, details=details)
     return rpc_status.to_status(status)
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[: chars - 3]}..."
 
 
 def error_of(failure: AioRpcError) -> LogbrokerError:
     """Returns the error the broker raised, as the caller of a client should see it.
 
-    Where no broker of ours has answered, the reason is UNREACHABLE or the code's name.
+    Where no broker of ours has answered, the reason is UNREACHABLE or the code's name, and
+    what gRPC itself gave up, as at a deadline, is an OutcomeUnknownError. A message that one
+    of the two gRPC ends finds too large is one that no retry makes smaller: InvalidError.
     """
     info = ErrorInfo(reason=failure.code().name)
     status = rpc_status.from_call(failure)  # type: ignore[arg-type]  # the stub forgets grpc.aio
@@ -57,6 +69,12 @@ def error_of(failure: AioRpcError) -> LogbrokerError:
     if not status and failure.code() is StatusCode.UNAVAILABLE:
         info.reason = "UNREACHABLE"
     kind = ERROR.get(failure.code(), LogbrokerError)
+    if not status and failure.code() in GIVEN_UP:
+        kind = errors.OutcomeUnknownError
+    if not status and failure.code() is StatusCode.RESOURCE_EXHAUSTED:
+        is_received = "CLIENT: Received" in (failure.details() or "")
+        info.reason = "RESPONSE_TOO_LARGE" if is_received else "BATCH_TOO_LARGE"
+        kind = errors.InvalidError
     return kind(info.reason, failure.details() or "", **info.metadata)
 
 
