@@ -76,6 +76,13 @@ class TopicCatalog:
         """Returns those whose files are yet to be removed."""
         return list(self._deleted.values())
 
+    def restore(self, events: Sequence[TopicEvent]) -> None:
+        """Becomes what the events make of an empty catalog."""
+        for kept in (self._topics, self._names, self._deleted):
+            kept.clear()
+        for event in events:
+            self.apply(event)
+
     def find_damaged(self, partitions: Sequence[PartitionId]) -> None:
         """Takes the names of partitions on disk that belong to no topic here out of use."""
         known = {*self._names, *self._deleted}
@@ -145,6 +152,8 @@ class TopicCatalog:
         """
         match event:
             case TopicCreated(topic):
+                if before := self._topics.get(topic.topic):  # damage took its deletion
+                    del self._names[before.topic_id]
                 self._topics[topic.topic] = topic
                 self._names[topic.topic_id] = topic.topic
             case TopicUpdated(topic_id, settings) if topic_id in self._names:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from logbroker.config import Durability, LogConfig
-from logbroker.errors import DataLossError
+from logbroker.errors import DataLossError, InvalidError
 from logbroker.topic.topic import Topic
 
 
@@ -69,7 +69,7 @@ def decode(data: bytes) -> TopicEvent:
             topic = values["topic"]
             values["topic"] = Topic(**{**topic, "settings": _settings(topic["settings"])})
         event: TopicEvent = kind(**values)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidError) as error:
         raise DataLossError("DAMAGED_BATCH", f"not an event: {data[:100]!r}") from error
     return event
 

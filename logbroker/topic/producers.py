@@ -47,7 +47,8 @@ class ProducerTable:
         """
         producer = self._producers.get(header.producer_id)
         if producer is None or header.producer_epoch > producer.epoch:
-            _check_next(header.base_sequence, 0)
+            if header.base_sequence != 0:
+                raise _gap(header.base_sequence, 0)
             return None
         if header.producer_epoch < producer.epoch:
             message = f"producer {header.producer_id} is at epoch {producer.epoch} now"
@@ -65,8 +66,10 @@ class ProducerTable:
                     f"records, not {header.record_count}"
                 )
                 raise InvalidError("BAD_BATCH", message, base_sequence=header.base_sequence)
-        _check_next(header.base_sequence, expected)
-        return None
+        if (expected - header.base_sequence) % SEQUENCES < SEQUENCES // 2:
+            message = f"sequence {header.base_sequence} is stored, and no longer remembered where"
+            raise ConflictError("SEQUENCE_TOO_OLD", message, expected_sequence=expected)
+        raise _gap(header.base_sequence, expected)
 
     def apply(self, header: BatchHeader) -> None:
         """Takes note of a batch as it is stored."""
@@ -117,11 +120,6 @@ class ProducerTable:
         return len(self._producers)
 
 
-def _check_next(sequence: int, expected: int) -> None:
-    if sequence == expected:
-        return
-    if expected and (expected - sequence) % SEQUENCES < SEQUENCES // 2:
-        message = f"sequence {sequence} is stored, and no longer remembered where"
-        raise ConflictError("SEQUENCE_TOO_OLD", message, expected_sequence=expected)
+def _gap(sequence: int, expected: int) -> ConflictError:
     message = f"sequence {expected} comes next, not {sequence}"
-    raise ConflictError("SEQUENCE_GAP", message, expected_sequence=expected)
+    return ConflictError("SEQUENCE_GAP", message, expected_sequence=expected)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from logbroker.errors import InvalidError
-from logbroker.record.batch import HEADER, TAGS, Batch, BatchHeader
+from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader
 from logbroker.v1.produce_service_pb2 import ProduceRequest
 
 
@@ -55,14 +55,17 @@ def _as_stored(data: bytes) -> Batch | None:
     if packed[::2] != TAGS:
         return None
     length, *fields, _, records_length = packed[1::2]
-    records_bytes = _padded(records_length)
-    header = BatchHeader._make((*fields, records_bytes))
-    if _padded(length) != header.size_bytes - 5 or len(data) < header.size_bytes:
+    header = BatchHeader._make((*fields, _padded(records_length)))
+    is_whole = header.records_bytes >= 0 and len(data) >= header.size_bytes
+    if not is_whole or _padded(length) != header.size_bytes - LENGTH_BYTES:
         return None
+    if not header.offset_span:
+        header = header._replace(offset_span=header.record_count)
     return Batch(header, data[HEADER.size : header.size_bytes])
 
 
 def _padded(varint: object) -> int:
+    """Returns the value of a varint in 4 bytes; -1 where it has fewer or more."""
     assert isinstance(varint, bytes)
     one, two, three, four = varint
     is_padded = one & two & three & 128 and four < 128
