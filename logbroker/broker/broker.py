@@ -100,9 +100,7 @@ class Broker:
 
     async def delete_topic(self, name: str, topic_id: str) -> None:
         """Deletes a topic, its records and what is known of their producers. NotFoundError."""
-        topic = self._catalog.get(name, topic_id)
-        await self._coordinator.delete(name, topic.topic_id)
-        await self._producer_ids.forget(topic.topic_id)
+        await self._coordinator.delete(name, topic_id)
 
     async def trim_topic(self, name: str, topic_id: str, partition: int, offset: int) -> int:
         """Raises the log start offset and returns it. NotFoundError, InvalidError."""
@@ -178,12 +176,12 @@ class Broker:
         )
 
     async def close(self) -> None:
-        """Saves what the next start would else have to find out again."""
+        """Finishes changes; saves what the next start would else have to find out again."""
         try:
+            await self._coordinator.close()
             await self._producer_ids.save(
                 [partition for partition in self._partitions.all() if partition.unsaved_bytes]
             )
-            await self._coordinator.close()
         except LogbrokerError as error:
             log.warning("state not saved", reason=error.reason, error=str(error))
 
@@ -195,14 +193,22 @@ async def open_broker(
     """Replays the journals, opens the partitions, keeps house; at the end saves state."""
     producer_ids = await ProducerIds.open(engine, clock)
     partitions = Partitions(engine, producer_ids.registry)
-    coordinator = await Coordinator.open(engine, partitions, clock, defaults)
+    coordinator = await Coordinator.open(engine, partitions, producer_ids, clock, defaults)
     broker = Broker(engine, partitions, coordinator, producer_ids, limits, clock)
-    async with asyncio.TaskGroup() as tasks:
-        house = tasks.create_task(
-            keep_house(partitions, coordinator, producer_ids, clock, limits.producer_retention_ms)
-        )
-        try:
-            yield broker
-        finally:
-            house.cancel()
-    await broker.close()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            house = tasks.create_task(
+                keep_house(
+                    partitions, coordinator, producer_ids, clock, limits.producer_retention_ms
+                )
+            )
+            try:
+                yield broker
+            finally:
+                house.cancel()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) == 1:  # what the caller raised, as the caller raised it
+            raise group.exceptions[0] from None
+        raise
+    finally:
+        await broker.close()

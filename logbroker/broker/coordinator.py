@@ -1,15 +1,19 @@
 """Decides, journals, applies: how topics change.
 
-No `await` lies between a decision and its application, hence no locks. An event that the
-journal refuses is not applied; an answer waits until its event is durable.
+No `await` lies between a decision and its application. An event that the journal refuses
+is not applied; an answer waits until its event is durable. If that fails, the catalog is
+what the journal is known to hold. Files take several steps: see `Changes`.
 """
 
 import secrets
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 
 import structlog
 
+from logbroker.broker.changes import Changes
 from logbroker.broker.partitions import Partitions
+from logbroker.broker.producer_ids import ProducerIds
 from logbroker.clock import Clock
 from logbroker.config import LogConfig
 from logbroker.errors import LogbrokerError
@@ -35,6 +39,7 @@ class Coordinator:
         journal: Journal,
         engine: Engine,
         partitions: Partitions,
+        producer_ids: ProducerIds,
         clock: Clock,
         defaults: LogConfig,
     ) -> None:
@@ -42,22 +47,28 @@ class Coordinator:
         self._journal = journal
         self._engine = engine
         self._partitions = partitions
+        self._producer_ids = producer_ids
         self._clock = clock
         self._defaults = defaults
+        self._changes = Changes()
 
     @classmethod
     async def open(
-        cls, engine: Engine, partitions: Partitions, clock: Clock, defaults: LogConfig
+        cls,
+        engine: Engine,
+        partitions: Partitions,
+        producer_ids: ProducerIds,
+        clock: Clock,
+        defaults: LogConfig,
     ) -> "Coordinator":
         """Replays the journal, opens all partitions, finishes deletions a stop interrupted."""
         journal = await Journal.open(engine, CATALOG_TOPIC, clock)
         catalog = TopicCatalog()
-        for event in await journal.replay():
-            catalog.apply(events.decode(event))
+        catalog.restore([events.decode(event) for event in await journal.replay()])
         catalog.find_damaged(engine.partitions())
         for name in sorted(catalog.damaged_topics):
             log.error("topic damaged: files without settings", topic=name)
-        coordinator = cls(catalog, journal, engine, partitions, clock, defaults)
+        coordinator = cls(catalog, journal, engine, partitions, producer_ids, clock, defaults)
         for topic in catalog.deleted():
             await coordinator._try(coordinator._erase(topic), "deleted topic not erased", topic)
         await coordinator.open_missing()
@@ -70,13 +81,34 @@ class Coordinator:
         """
         for topic in self.catalog.topics():
             if not self._partitions.has_all(topic):
-                await self._try(self._partitions.open(topic), "topic not opened", topic)
+                opening = self._changes.run(topic.topic, self._open_if_there(topic.topic_id))
+                await self._try(opening, "topic not opened", topic)
 
     async def create(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
         """Creates a topic; see `TopicCatalog.decide_create` for what may go wrong.
 
-        Its partitions are opened before anyone is told of it.
+        Its partitions are open when anyone is told of it, or told that it exists.
         """
+        return await self._changes.run(name, self._create(name, partition_count, settings))
+
+    async def update(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:
+        """Changes settings and returns the topic as it is then."""
+        return await self._changes.run(name, self._update(name, topic_id, settings))
+
+    async def grow(self, name: str, topic_id: str, partition_count: int) -> Topic:
+        """Adds partitions and returns the topic as it is then."""
+        return await self._changes.run(name, self._grow(name, topic_id, partition_count))
+
+    async def delete(self, name: str, topic_id: str) -> None:
+        """Deletes a topic and returns when its files are gone."""
+        await self._changes.run(name, self._delete(name, topic_id))
+
+    async def close(self) -> None:
+        """Finishes what is under way, and shortens the journal if that is worth it."""
+        await self._changes.wait_done()
+        await self._snapshot()
+
+    async def _create(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
         now_ms = self._clock.now_ms()
         topic_id = secrets.token_hex(TOPIC_ID_BYTES)
         decided = self.catalog.decide_create(
@@ -96,29 +128,29 @@ class Coordinator:
             raise
         return topic
 
-    async def update(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:
-        """Changes settings and returns the topic as it is then."""
+    async def _update(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:
         await self._commit(self.catalog.decide_update(name, topic_id, settings))
         topic = self.catalog.get(name, topic_id)
         await self._partitions.open(topic)
         return topic
 
-    async def grow(self, name: str, topic_id: str, partition_count: int) -> Topic:
-        """Adds partitions and returns the topic as it is then."""
-        await self._commit(self.catalog.decide_grow(name, topic_id, partition_count))
+    async def _grow(self, name: str, topic_id: str, partition_count: int) -> Topic:
+        self.catalog.decide_grow(name, topic_id, partition_count)
         topic = self.catalog.get(name, topic_id)
-        await self._partitions.open(topic)
-        return topic
+        # first the partitions, which nobody can name yet: if that fails nothing has happened
+        await self._partitions.open(replace(topic, partition_count=partition_count))
+        await self._commit(self.catalog.decide_grow(name, topic_id, partition_count))
+        return self.catalog.get(name, topic_id)
 
-    async def delete(self, name: str, topic_id: str) -> None:
-        """Deletes a topic and returns when its files are gone."""
+    async def _delete(self, name: str, topic_id: str) -> None:
         topic = self.catalog.get(name, topic_id)
         await self._commit(self.catalog.decide_delete(name, topic_id))
         await self._erase(topic)
 
-    async def close(self) -> None:
-        """Shortens the journal if that is worth it."""
-        await self._snapshot()
+    async def _open_if_there(self, topic_id: str) -> None:
+        for topic in self.catalog.topics():
+            if topic.topic_id == topic_id:
+                await self._partitions.open(topic)
 
     async def _commit(self, decided: Sequence[TopicEvent]) -> None:
         if not decided:
@@ -126,7 +158,12 @@ class Coordinator:
         durable = self._journal.append([events.encode(event) for event in decided])
         for event in decided:
             self.catalog.apply(event)
-        await durable
+        try:
+            await durable
+        except LogbrokerError:
+            replayed = await self._journal.replay()
+            self.catalog.restore([events.decode(event) for event in replayed])
+            raise
         await self._snapshot()
 
     async def _snapshot(self) -> None:
@@ -139,7 +176,7 @@ class Coordinator:
 
     async def _undo(self, topic: Topic) -> None:
         """Takes a creation back: a topic is there with all its partitions, or not at all."""
-        await self._try(self.delete(topic.topic, topic.topic_id), "creation not undone", topic)
+        await self._try(self._delete(topic.topic, topic.topic_id), "creation not undone", topic)
 
     async def _try(self, step: Awaitable[None], failed: str, topic: Topic) -> None:
         """Takes a step that may fail now, and that a later moment or start takes again."""
@@ -152,4 +189,5 @@ class Coordinator:
         for partition in self._engine.partitions():
             if partition.topic_id == topic.topic_id:
                 await self._partitions.delete(partition)
+        await self._producer_ids.forget(topic.topic_id)
         await self._commit([TopicErased(topic.topic_id)])

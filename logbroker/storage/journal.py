@@ -68,6 +68,8 @@ class Journal:
         Damaged ranges are logged, kept in `damaged`, and passed over.
         """
         events: list[bytes] = []
+        self._since_snapshot = self._snapshot_size = 0
+        self.damaged.clear()
         bounds = self._log.bounds()
         offset = bounds.log_start_offset
         while offset < bounds.high_watermark:
