@@ -26,8 +26,11 @@ class ByteBudget:
         try:
             await future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
+            if not future.cancelled():  # let in at the same moment
                 self.give(size)
+            elif (size, future) in self._waiters:  # those behind may fit
+                self._waiters.remove((size, future))
+                self._let_in()
             raise
 
     def take_or_refuse(self, size: int) -> None:
@@ -42,6 +45,9 @@ class ByteBudget:
         """Gives back what was taken, and lets in who waits."""
         self.taken -= size
         assert self.taken >= 0, "more given back than taken"
+        self._let_in()
+
+    def _let_in(self) -> None:
         while self._waiters:
             size, future = self._waiters[0]
             if not future.done():

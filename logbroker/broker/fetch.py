@@ -99,7 +99,7 @@ class Fetch:
         stop = await self._stop(partition, spec)
         cap = (spec.max_response_bytes or RESPONSE_BYTES) - RESPONSE_FIELDS_BYTES
         budget = min(spec.max_bytes or FETCH_BYTES, RESPONSE_BYTES - RESPONSE_FIELDS_BYTES, cap)
-        size, is_first = min(FIRST_BYTES, budget), True
+        size, is_due = min(FIRST_BYTES, budget), True
         while True:
             bounds = log.bounds()
             if offset < bounds.high_watermark and (stop is None or offset < stop):
@@ -109,19 +109,16 @@ class Fetch:
                 offset = run.next_offset
                 self.fetched_bytes += len(run.batches)
                 begun_ms = self._clock.monotonic_ms()
-                yield Fetched(
-                    run.batches, bounds.high_watermark, bounds.log_start_offset, offset, start
-                )
+                yield _fetched(run.batches, log.bounds(), offset, start)
                 is_slow = self._clock.monotonic_ms() - begun_ms > SLOW_MS
                 size = min(FIRST_BYTES if is_slow else size * 2, budget)
-                is_first = False
+                is_due = False
                 continue
-            if is_first or stop is None or offset < stop:
-                yield Fetched(b"", bounds.high_watermark, bounds.log_start_offset, offset, start)
-                is_first = False
+            if is_due:
+                yield _fetched(b"", bounds, offset, start)
             if stop is not None and offset >= stop:
                 return
-            await self._wait_more(partition, offset)
+            is_due = not await self._wait_more(partition, offset)
 
     async def find_offset(
         self, topic: str, topic_id: str, partition: int, timestamp_ms: int
@@ -159,12 +156,18 @@ class Fetch:
             stops.append(partition.log.bounds().high_watermark)
         return min(stops, default=None)
 
-    async def _wait_more(self, partition: Partition, offset: int) -> None:
-        """Returns when there is more to read, or when it is time for a heartbeat."""
+    async def _wait_more(self, partition: Partition, offset: int) -> bool:
+        """Returns True once there is more to read, False when it is time for a heartbeat."""
         try:
             await self._clock.wait_for(partition.log.wait_beyond(offset), self._heartbeat_ms)
         except TimeoutError:
-            return
+            return False
+        return True
+
+
+def _fetched(batches: bytes, bounds: Bounds, next_offset: int, start_offset: int) -> Fetched:
+    mark, log_start = bounds.high_watermark, bounds.log_start_offset
+    return Fetched(batches, mark, log_start, next_offset, start_offset)
 
 
 def out_of_range(offset: int, bounds: Bounds) -> OffsetOutOfRangeError:

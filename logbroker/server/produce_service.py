@@ -116,6 +116,9 @@ class ProduceStream:
         self._has_more = asyncio.Event()
         self._held = 0
         self._is_read_out = False
+        self._is_stopped = False
+        self._is_waiting = False
+        """The reader waits for a request, or for room for it: nothing has become of it yet."""
         self._reader: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -134,15 +137,21 @@ class ProduceStream:
                 under_way.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def stop(self) -> None:
-        """Reads no more; what was read is still answered."""
-        if self._reader:
+        """Begins no more; what was begun is still answered."""
+        self._is_stopped = True
+        if self._reader and self._is_waiting:
             self._reader.cancel()
 
     async def _read(self) -> None:
-        while (data := await self._context.read()) is not grpc.aio.EOF:
+        while not self._is_stopped:
+            self._is_waiting = True
+            data = await self._context.read()
+            if data is grpc.aio.EOF:
+                return
             size = len(data)
             await self._own.wait_room(size)
             await self._broker.budget.wait_room(size)
+            self._is_waiting = False
             self._held += size
             answer = self._begin(data)
             if isinstance(answer, pb.ProduceResponse):
