@@ -1,0 +1,357 @@
+"""Carries the batches of a producer to the broker: one stream, answers in order, again if need be.
+
+Each pass sends what may go, lane by lane. A stream that breaks is opened anew after a
+back-off, and what was not answered goes again, in order and with its sequences.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from grpc.aio import EOF, AioRpcError, StreamStreamCall
+
+from logbroker.client import leftovers
+from logbroker.client.connection import Connection
+from logbroker.client.lane import Identity, Lane
+from logbroker.client.outgoing_batch import OutgoingBatch
+from logbroker.client.retry import failure_of, may_pass, unreachable, wait_ms
+from logbroker.errors import InternalError, LogbrokerError
+from logbroker.record.batch import Batch
+from logbroker.record.compression import Codec
+from logbroker.topic.topic import Topic
+from logbroker.v1 import produce_service_pb2 as pb
+from logbroker.wire.convert import receipt_of
+from logbroker.wire.produce_request import produce_request
+from logbroker.wire.status import error_from
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverySettings:
+    """How batches travel."""
+
+    codec: Codec
+    max_in_flight: int
+    is_idempotent: bool
+    delivery_timeout_ms: int
+
+
+class _StreamLostError(Exception):
+    """The stream ended; `error` says why."""
+
+    def __init__(self, error: LogbrokerError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Delivery:
+    """The lanes of one producer, and the tasks that empty them."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: DeliverySettings,
+        *,
+        seal: Callable[[Lane], None],
+        on_answered: Callable[[OutgoingBatch], None],
+    ) -> None:
+        self._connection = connection
+        self._clock = connection.clock
+        self._settings = settings
+        self._seal = seal
+        self._on_answered = on_answered
+        self._topic: Topic | None = None
+        self.lanes: list[Lane] = []
+        self._ready: deque[Lane] = deque()
+        self._wake = asyncio.Event()
+        self._by_age: deque[tuple[OutgoingBatch, Lane]] = deque()
+        self._lingering: deque[tuple[OutgoingBatch, Lane]] = deque()
+        self._has_batches = asyncio.Event()
+        self._lingers = asyncio.Event()
+        self._under_way: deque[tuple[OutgoingBatch, Lane]] = deque()
+        self._identity: Identity | None = None
+        self._attempt = 0
+        self._last_error: LogbrokerError | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, topic: Topic) -> None:
+        """Begins to carry."""
+        self.grow(topic)
+        self._task = asyncio.create_task(self._run(), name=f"producer of {topic.topic}")
+        self._task.add_done_callback(self._ended)
+
+    def grow(self, topic: Topic) -> None:
+        """Makes lanes for the topic's new partitions."""
+        self._topic = topic
+        idempotent = self._settings.is_idempotent
+        most = self._settings.max_in_flight if idempotent else 1
+        for partition in range(len(self.lanes), topic.partition_count):
+            self.lanes.append(Lane(partition, max_under_way=most, is_idempotent=idempotent))
+
+    def accept(self, batch: OutgoingBatch, lane: Lane) -> None:
+        """Takes responsibility for a batch, open or sealed, and sends it when it may go."""
+        if not self._by_age:
+            leftovers.hold(self)
+            self._has_batches.set()
+        self._by_age.append((batch, lane))
+        if batch.is_sealed:
+            lane.push(batch)
+        elif lane.unresolved:
+            self._lingering.append((batch, lane))
+            self._lingers.set()
+        self.look_at(lane)
+
+    def look_at(self, lane: Lane) -> None:
+        """Puts the lane in line if something of it may go."""
+        if not lane.is_ready and lane.may_go(now_ms=self._clock.monotonic_ms()):
+            lane.is_ready = True
+            self._ready.append(lane)
+            self._wake.set()
+
+    def unsent_count(self) -> int:
+        """Returns how many records are not known to be stored."""
+        return sum(
+            batch.record_count or len(batch.values)
+            for batch, _ in self._by_age
+            if not batch.is_answered
+        )
+
+    def unanswered(self) -> list[OutgoingBatch]:
+        """Returns the batches that are neither stored nor failed, oldest first."""
+        return [batch for batch, _ in self._by_age if not batch.is_answered]
+
+    def hurry(self) -> None:
+        """Lets open batches go without waiting for more records."""
+        for lane in self.lanes:
+            if lane.open is not None:
+                lane.open.is_overdue = True
+                self.look_at(lane)
+
+    async def stop(self) -> None:
+        """Ends the tasks. What is not answered yet fails, outcome unknown if it was sent."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        self._fail_all(unreachable("the producer was closed before the records were sent"))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (fault := task.exception()):
+            log.error("a producer failed", error=repr(fault), exc_info=fault)
+            self._fail_all(InternalError("BROKER_FAULT", f"the producer failed: {fault!r}"))
+
+    def _fail_all(self, why: LogbrokerError) -> None:
+        for batch, lane in list(self._by_age):
+            if not batch.is_answered:
+                self._give_up(batch, lane, why)
+        self._drop_answered()
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as self._tasks:
+            self._tasks.create_task(self._give_up_in_time())
+            self._tasks.create_task(self._end_lingering())
+            while True:
+                while not self._ready:
+                    self._wake.clear()
+                    await self._wake.wait()
+                await self._run_stream()
+
+    async def _run_stream(self) -> None:
+        """Sends and reads until the stream is lost; then waits for the back-off."""
+        try:
+            await self._connection.wait_ready(
+                self._clock.monotonic_ms() + self._connection.timeout_ms
+            )
+            call = self._connection.open_stream("ProduceService/Produce", pb.ProduceResponse)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._read_answers(call))
+                    await self._send(call)
+            finally:
+                call.cancel()
+        except* _StreamLostError as group:
+            error = group.exceptions[0]
+            assert isinstance(error, _StreamLostError)
+            await self._recover(error.error)
+        except* LogbrokerError as group:
+            failed = group.exceptions[0]
+            assert isinstance(failed, LogbrokerError)
+            await self._recover(failed)
+
+    async def _recover(self, error: LogbrokerError) -> None:
+        if self._attempt == 0:
+            log.warning(
+                "producer lost the broker, sends again what was not answered",
+                target=self._connection.target, reason=error.reason, error=str(error),
+            )  # fmt: skip
+        self._attempt += 1
+        self._last_error = error
+        culprit = self._under_way[0] if self._under_way else None
+        self._under_way.clear()
+        for lane in self.lanes:
+            lane.lose_connection()
+        if not may_pass(error):
+            if culprit is None and self._by_age:
+                culprit = self._by_age[0]
+            if culprit and not culprit[0].is_answered:
+                self._give_up(*culprit, error)
+        delay_ms = wait_ms(error, self._attempt, self._connection.backoff, self._connection.random)
+        await self._clock.wait_until(self._clock.monotonic_ms() + delay_ms)
+        for lane in self.lanes:
+            self.look_at(lane)
+
+    async def _send(self, call: StreamStreamCall[bytes, pb.ProduceResponse]) -> None:
+        fields: dict[int, bytes] = {}
+        while True:
+            while not self._ready:
+                self._wake.clear()
+                await self._wake.wait()
+            lane = self._ready.popleft()
+            lane.is_ready = False
+            if not lane.may_go(now_ms=self._clock.monotonic_ms()):
+                continue
+            if lane.identity is None:
+                lane.follow(await self._get_identity())
+                self.look_at(lane)
+                continue
+            if lane.under_way_count == len(lane.unresolved):
+                self._seal(lane)
+            if lane.unresolved[lane.under_way_count].encoded is None:
+                await self._encode(lane.unresolved[lane.under_way_count])
+                self.look_at(lane)
+                continue
+            batch = lane.start()
+            self._under_way.append((batch, lane))
+            if lane.partition not in fields or batch.expected_offset is not None:
+                fields[lane.partition] = self._fields(lane.partition, batch.expected_offset)
+            request = produce_request(self._stamped(batch, lane), fields[lane.partition])
+            if batch.expected_offset is not None:
+                del fields[lane.partition]
+            self.look_at(lane)
+            try:
+                await call.write(request)
+            except (AioRpcError, asyncio.InvalidStateError):
+                await asyncio.Event().wait()  # the reader knows why, and ends this
+
+    def _stamped(self, batch: OutgoingBatch, lane: Lane) -> Batch:
+        assert batch.encoded is not None
+        assert batch.sequence is not None
+        assert lane.identity is not None
+        if not self._settings.is_idempotent:
+            return batch.encoded
+        producer_id, epoch = lane.identity
+        header = batch.encoded.header._replace(
+            producer_id=producer_id, producer_epoch=epoch, base_sequence=batch.sequence
+        )
+        return batch.encoded._replace(header=header)
+
+    def _fields(self, partition: int, expected_offset: int | None) -> bytes:
+        assert self._topic is not None
+        return pb.ProduceRequest(
+            topic=self._topic.topic,
+            topic_id=self._topic.topic_id,
+            partition=partition,
+            expected_offset=expected_offset,
+        ).SerializeToString()
+
+    async def _encode(self, batch: OutgoingBatch) -> None:
+        codec, now_ms = self._settings.codec, self._clock.now_ms()
+        if codec is Codec.NONE or batch.encoded:
+            batch.encode(codec, now_ms)
+        else:
+            await asyncio.to_thread(batch.encode, codec, now_ms)
+
+    async def _get_identity(self) -> Identity:
+        if self._identity is None:
+            response = await self._connection.call(
+                "ProduceService/CreateProducer",
+                pb.CreateProducerRequest(),
+                pb.CreateProducerResponse,
+            )
+            self._identity = Identity(response.producer_id, response.producer_epoch)
+        return self._identity
+
+    async def _read_answers(self, call: StreamStreamCall[bytes, pb.ProduceResponse]) -> None:
+        try:
+            while (response := await call.read()) is not EOF:
+                assert isinstance(response, pb.ProduceResponse)
+                batch, lane = self._under_way.popleft()
+                self._take_answer(batch, lane, response)
+            raise _StreamLostError(unreachable("the broker ended the stream"))
+        except AioRpcError as failure:
+            raise _StreamLostError(failure_of(failure)) from failure
+
+    def _take_answer(self, batch: OutgoingBatch, lane: Lane, response: pb.ProduceResponse) -> None:
+        before = lane.identity
+        answer = (
+            receipt_of(response.receipt)
+            if response.HasField("receipt")
+            else error_from(response.error)
+        )
+        was_answered = batch.is_answered
+        should_rest = lane.answer(batch, answer)
+        if before is not None and lane.identity is None and self._identity == before:
+            self._identity = None
+        if isinstance(answer, LogbrokerError):
+            log.info("batch refused", partition=lane.partition, reason=answer.reason)
+        elif self._attempt:
+            self._attempt = 0
+            log.info("producer has the broker again", target=self._connection.target)
+        if batch.is_answered and not was_answered:
+            self._on_answered(batch)
+            self._drop_answered()
+        if should_rest and not lane.is_resting and self._tasks:
+            assert isinstance(answer, LogbrokerError)
+            lane.is_resting = True
+            self._tasks.create_task(self._rest(lane, answer))
+        self.look_at(lane)
+
+    async def _rest(self, lane: Lane, error: LogbrokerError) -> None:
+        delay_ms = wait_ms(
+            error, lane.failures_in_row, self._connection.backoff, self._connection.random
+        )
+        await self._clock.wait_until(self._clock.monotonic_ms() + delay_ms)
+        lane.is_resting = False
+        self.look_at(lane)
+
+    async def _end_lingering(self) -> None:
+        """Lets batches go once they waited long enough for more records."""
+        while True:
+            while not self._lingering:
+                self._lingers.clear()
+                await self._lingers.wait()
+            batch, lane = self._lingering.popleft()
+            if not batch.is_sealed:
+                await self._clock.wait_until(batch.lingers_until_ms)
+                batch.is_overdue = True
+                self.look_at(lane)
+
+    async def _give_up_in_time(self) -> None:
+        """Fails batches whose time is over, connected or not."""
+        while True:
+            while not self._by_age:
+                self._has_batches.clear()
+                await self._has_batches.wait()
+            batch, lane = self._by_age[0]
+            await self._clock.wait_until(batch.deadline_ms)
+            if not batch.is_answered:
+                timeout_ms = self._settings.delivery_timeout_ms
+                why = self._last_error or unreachable(f"nothing was sent in {timeout_ms} ms")
+                self._give_up(batch, lane, why)
+            self._drop_answered()
+
+    def _give_up(self, batch: OutgoingBatch, lane: Lane, why: LogbrokerError) -> None:
+        if not batch.is_sealed:
+            self._seal(lane)
+        lane.give_up(batch, why)
+        self._on_answered(batch)
+        self.look_at(lane)
+
+    def _drop_answered(self) -> None:
+        while self._by_age and self._by_age[0][0].is_answered:
+            self._by_age.popleft()
+        if not self._by_age:
+            leftovers.release(self)

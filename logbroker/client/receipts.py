@@ -1,0 +1,130 @@
+"""What `send` gives: where a record is, once that is known.
+
+A receipt is its batch and an index. It costs no more than that, however many there are,
+and everything it tells is the batch's.
+"""
+
+import asyncio
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from logbroker.client.outgoing_batch import OutgoingBatch
+from logbroker.config import Durability
+from logbroker.errors import LogbrokerError
+from logbroker.record.receipt import Receipt
+
+
+class PendingReceipt:
+    """The receipt of one record. Await it to know that the record is stored.
+
+    Awaiting gives the receipt itself, at once if it is there, or raises why the record is
+    not stored, or OutcomeUnknownError where that is not known. It may be awaited as often
+    as one likes, or never; cancelling who awaits changes nothing for the record.
+    Attributes raise asyncio.InvalidStateError until `done()`, and the error where there is one.
+    """
+
+    __slots__ = ("_batch", "_index")
+
+    def __init__(self, batch: OutgoingBatch, index: int) -> None:
+        self._batch = batch
+        self._index = index
+
+    def __await__(self) -> Generator[Any, None, "PendingReceipt"]:
+        batch = self._batch
+        if batch.receipt is None:
+            yield from batch.wait_answered(self._index).__await__()
+            if error := batch.see_error(self._index):
+                raise error
+        return self
+
+    def done(self) -> bool:
+        """Tells whether the record is stored or failed."""
+        return self._batch.is_answered
+
+    def error(self) -> LogbrokerError | None:
+        """Returns why the record is not stored, or may not be; None if it is stored or open."""
+        return self._batch.see_error(self._index)
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._receipt().topic
+
+    @property
+    def topic_id(self) -> str:
+        """The topic's incarnation."""
+        return self._receipt().topic_id
+
+    @property
+    def partition(self) -> int:
+        """Where it was put; known from the start."""
+        return self._batch.partition
+
+    @property
+    def offset(self) -> int:
+        """The record's place in its partition."""
+        return (self._batch.receipt or self._receipt()).base_offset + self._index
+
+    @property
+    def append_time_ms(self) -> int:
+        """When the broker took it, in ms since 1970."""
+        return self._receipt().append_time_ms
+
+    @property
+    def durability(self) -> Durability:
+        """What was true when the broker answered."""
+        return self._receipt().durability
+
+    @property
+    def duplicate(self) -> bool:
+        """It had been stored before; nothing was stored again."""
+        return self._receipt().duplicate
+
+    def __repr__(self) -> str:
+        if self._batch.receipt:
+            return f"<PendingReceipt {self.topic}/{self.partition} offset {self.offset}>"
+        return f"<PendingReceipt partition {self.partition} {self._batch.error or 'open'}>"
+
+    def _receipt(self) -> Receipt:
+        if error := self._batch.see_error(self._index):
+            raise error
+        if self._batch.receipt is None:
+            raise asyncio.InvalidStateError("the record is not answered yet: await its receipt")
+        return self._batch.receipt
+
+
+class PendingReceipts:
+    """The receipts of one `send_many`, a receipt for each batch that became of it.
+
+    Awaiting gives them in the order in which the batches were made, or raises the first
+    error among them; `errors()` then tells all.
+    """
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, batches: Sequence[OutgoingBatch]) -> None:
+        self._batches = batches
+
+    def __await__(self) -> Generator[Any, None, list[Receipt]]:
+        return self._wait().__await__()
+
+    def done(self) -> bool:
+        """Tells whether every batch is stored or failed."""
+        return all(batch.is_answered for batch in self._batches)
+
+    def errors(self) -> list[LogbrokerError]:
+        """Returns the errors of those batches that failed."""
+        return [batch.error.again() for batch in self._batches if batch.error]
+
+    async def _wait(self) -> list[Receipt]:
+        for batch in self._batches:
+            await batch.wait_answered()
+        receipts = []
+        for batch in self._batches:
+            if batch.error:
+                for failed in self._batches:
+                    failed.see_all()
+                raise batch.error.again()
+            assert batch.receipt
+            receipts.append(batch.receipt)
+        return receipts

@@ -1,0 +1,184 @@
+"""A batch as it was read: its columns and records are decoded when asked for.
+
+    first_offset <= every offset it hands out < end_offset
+
+Stored batches travel whole. What lies before the start of a reader, or behind its stop,
+is trimmed here.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from crc32c import crc32c
+from google.protobuf.message import DecodeError
+
+from logbroker.errors import DataLossError, InvalidError
+from logbroker.limits import LENGTH_BYTES_CEILING
+from logbroker.record.batch import Batch, BatchHeader
+from logbroker.record.columns import Columns, decode_records
+from logbroker.record.compression import decompress
+from logbroker.record.record import Record
+from logbroker.v1 import records_pb2
+from logbroker.v1.stored_batch_pb2 import StoredBatch
+from logbroker.wire.convert import headers_of
+
+
+class RecordBatch:
+    """Records of one partition that were produced, stored and fetched as one."""
+
+    __slots__ = ("_batch", "_columns", "_offsets", "_records", "end_offset", "first_offset",
+                 "partition")  # fmt: skip
+
+    def __init__(self, batch: Batch, partition: int, first_offset: int, end_offset: int) -> None:
+        self.partition = partition
+        self.first_offset = max(first_offset, batch.header.base_offset)
+        """The first offset that may be handed out."""
+        self.end_offset = min(end_offset, batch.header.next_offset)
+        """Where to read on: one past the last offset that may be handed out."""
+        self._batch = batch
+        self._columns: Columns | None = None
+        self._offsets: Sequence[int] | None = None
+        self._records: list[Record] | None = None
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of the first record; that of the next one where there is none."""
+        return self.offsets[0] if len(self.offsets) else self.end_offset
+
+    @property
+    def append_time_ms(self) -> int:
+        """When the broker took them, in ms since 1970."""
+        return self._batch.header.append_time_ms
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The greatest timestamp; of all records, where they have none of their own."""
+        return self._batch.header.max_timestamp_ms
+
+    @property
+    def record_count(self) -> int:
+        """How many records it hands out."""
+        return len(self.offsets)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the stored batch, as it travelled."""
+        return self._batch.header.size_bytes
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """The records' offsets."""
+        header = self._batch.header
+        if self._offsets is None:
+            if header.offset_span == header.record_count:
+                self._offsets = range(self.first_offset, self.end_offset)
+            else:
+                self.columns()
+        assert self._offsets is not None
+        return self._offsets
+
+    @property
+    def values(self) -> Sequence[bytes | None]:
+        """The records' values."""
+        return self.columns().values
+
+    @property
+    def keys(self) -> Sequence[bytes | None] | None:
+        """The records' keys; None: every key is null."""
+        return self.columns().keys
+
+    def columns(self) -> Columns:
+        """Returns the columns, decoded once: the fastest way to read. DataLossError if damaged."""
+        if self._columns is None:
+            self._columns = self._decode()
+        return self._columns
+
+    def records(self) -> list[Record]:
+        """Returns the records, decoded once. DataLossError if damaged."""
+        if self._records is None:
+            records = decode_records(self._batch, self.partition)
+            header = self._batch.header
+            is_whole = (self.first_offset, self.end_offset) == (
+                header.base_offset,
+                header.next_offset,
+            )
+            if not is_whole:
+                start = bisect_left(records, self.first_offset, key=_offset_of)
+                records = records[start : bisect_left(records, self.end_offset, key=_offset_of)]
+            self._records = records
+        return self._records
+
+    def behind(self, offset: int) -> "RecordBatch":
+        """Returns the same batch, from this offset on."""
+        return RecordBatch(self._batch, self.partition, offset, self.end_offset)
+
+    def __len__(self) -> int:
+        return self.record_count
+
+    def __repr__(self) -> str:
+        return f"<RecordBatch partition {self.partition} {self.first_offset}..{self.end_offset}>"
+
+    def _decode(self) -> Columns:
+        header = self._batch.header
+        try:
+            plain = decompress(self._batch.records, header.codec, LENGTH_BYTES_CEILING)
+            records = records_pb2.Records.FromString(plain)
+        except (DecodeError, ValueError, InvalidError) as error:
+            raise damaged(header, str(error)) from error
+        offsets: Sequence[int] = range(header.base_offset, header.base_offset + len(records.values))
+        if records.offset_deltas:
+            offsets = [header.base_offset + delta for delta in records.offset_deltas]
+        start = bisect_left(offsets, self.first_offset)
+        end = bisect_left(offsets, self.end_offset)
+        self._offsets = offsets[start:end]
+        return Columns(
+            _nulled(records.values, records.null_values)[start:end],
+            _nulled(records.keys, records.null_keys)[start:end] if records.keys else None,
+            records.timestamps_ms[start:end] if records.timestamps_ms else None,
+            [
+                (row.record - start, headers_of(row.headers))
+                for row in records.headers
+                if start <= row.record < end
+            ],
+        )
+
+
+def batch_of(stored: StoredBatch) -> Batch:
+    """Returns a fetched batch; DataLossError unless its records are what was produced."""
+    records = stored.records
+    header = BatchHeader(
+        stored.base_offset,
+        stored.append_time_ms,
+        stored.record_count,
+        stored.offset_span,
+        stored.max_timestamp_ms,
+        stored.attributes,
+        stored.producer_id,
+        stored.producer_epoch,
+        stored.base_sequence,
+        stored.records_crc,
+        len(records),
+    )
+    if crc32c(records) != header.records_crc:
+        raise damaged(header, "their checksum does not hold")
+    return Batch(header, records)
+
+
+def damaged(header: BatchHeader, why: str) -> DataLossError:
+    """Returns the error for a batch whose records cannot be read."""
+    message = f"the records from offset {header.base_offset} cannot be read: {why}"
+    bounds = {"offset": header.base_offset, "next_offset": header.next_offset}
+    return DataLossError("DAMAGED_BATCH", message, **bounds)
+
+
+def _nulled(column: Sequence[bytes], nulls: Sequence[int]) -> Sequence[bytes | None]:
+    if not nulls:
+        return column
+    with_nulls: list[bytes | None] = list(column)
+    for index in nulls:
+        with_nulls[index] = None
+    return with_nulls
+
+
+def _offset_of(record: Record) -> int:
+    return record.offset
