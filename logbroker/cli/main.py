@@ -1,0 +1,90 @@
+"""The command tree.
+
+serve                                                run a broker
+topic create|list|describe|update|grow|delete|trim   topics
+produce, fetch                                       records in, records out
+broker describe                                      version, limits, counts
+log dump|verify|repair                               any file in a data directory
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from logbroker.cli import broker, fetch, produce, topic
+from logbroker.cli.broker_log import LogLevel, configure_log
+from logbroker.cli.output import INTERRUPTED, USAGE, flush, note, use_utf8, write
+from logbroker.cli.serve import serve
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 refused or failed, 2 not understood, 130 interrupted, "
+    "141 the reader of the output went away."
+)
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+"""What typer raises for every mistake in a command line; it exports this class of it alone."""
+
+app = typer.Typer(
+    name="logbroker",
+    help="A log broker that is also a work queue: commands for people and scripts.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(serve)
+app.add_typer(topic.app, name="topic")
+app.command()(produce.produce)
+app.command()(fetch.fetch)
+app.add_typer(broker.app, name="broker")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        write(f"logbroker {version('logbroker')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def begin(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
+    ] = False,
+) -> None:
+    """Prepares what all commands need: what libraries log goes to stderr."""
+    configure_log(LogLevel.WARNING, as_json=False)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command and returns its exit code."""
+    try:
+        code = app(list(arguments), prog_name="logbroker", standalone_mode=False)
+        flush()
+    except typer.Exit as ended:
+        return ended.exit_code
+    except typer.Abort:
+        return INTERRUPTED
+    except UsageError as error:
+        _show_usage(error)
+        return USAGE
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    """The command `logbroker`."""
+    use_utf8()
+    sys.exit(run(sys.argv[1:]))
+
+
+def _show_usage(error: Exception) -> None:
+    context = getattr(error, "ctx", None)
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    if not message:  # no command at all: the help has been shown instead
+        return
+    note(f"error: {message}")
+    if context is not None:
+        note(f"help:  {context.command_path} --help")
