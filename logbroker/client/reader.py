@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import length_hint
 from types import TracebackType
 from typing import Self
 
@@ -117,6 +118,7 @@ class Reader:
         self._is_closed = False
         self._current: RecordBatch | None = None
         self._records: Iterator[Record] = iter(())
+        self._offsets: Iterator[int] = iter(())
 
     async def open(self) -> Self:
         """Returns once the place to start is known in every partition. Raises why it is not."""
@@ -150,7 +152,7 @@ class Reader:
         """
         current = self._current
         if current is not None and current.partition == partition and self._left():
-            return current.records()[-self._left()].offset
+            return current.offsets[-self._left()]
         stream = self._stream(partition)
         if stream.position is None:
             message = "open the reader first: where it starts is not known yet"
@@ -200,7 +202,7 @@ class Reader:
         """Returns the next batch, or what is left of the one being read; None at the end."""
         current, left = self._current, self._left()
         if current is not None and left:
-            rest = current.behind(current.records()[-left].offset)
+            rest = current.behind(current.offsets[-left])
             self._current, self._records = None, iter(())
             return rest
         return await self._next_batch()
@@ -222,11 +224,11 @@ class Reader:
     async def _next_record(self) -> Record:
         while (batch := await self._next_batch()) is not None:
             try:
-                records = batch.records()
+                self._records, self._offsets = batch.iterate()
             except DataLossError as error:
                 self._pass_damage(batch, error)
                 continue
-            self._current, self._records = batch, iter(records)
+            self._current = batch
             for record in self._records:
                 return record
         raise StopAsyncIteration
@@ -372,7 +374,7 @@ class Reader:
 
     def _left(self) -> int:
         """Returns how many records of the current batch are not handed out yet."""
-        return self._records.__length_hint__() if self._current is not None else 0  # type: ignore[attr-defined]
+        return length_hint(self._offsets) if self._current is not None else 0
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -7,7 +7,9 @@ is trimmed here.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
 
 from crc32c import crc32c
 from google.protobuf.message import DecodeError
@@ -15,19 +17,27 @@ from google.protobuf.message import DecodeError
 from logbroker.errors import DataLossError, InvalidError
 from logbroker.limits import LENGTH_BYTES_CEILING
 from logbroker.record.batch import Batch, BatchHeader
-from logbroker.record.columns import Columns, decode_records
+from logbroker.record.columns import Columns
 from logbroker.record.compression import decompress
-from logbroker.record.record import Record
+from logbroker.record.record import Header, Record
 from logbroker.v1 import records_pb2
 from logbroker.v1.stored_batch_pb2 import StoredBatch
 from logbroker.wire.convert import headers_of
+
+_make_record = partial(tuple.__new__, Record)
 
 
 class RecordBatch:
     """Records of one partition that were produced, stored and fetched as one."""
 
-    __slots__ = ("_batch", "_columns", "_offsets", "_records", "end_offset", "first_offset",
-                 "partition")  # fmt: skip
+    __slots__ = (
+        "_batch",
+        "_columns",
+        "_offsets",
+        "end_offset",
+        "first_offset",
+        "partition",
+    )
 
     def __init__(self, batch: Batch, partition: int, first_offset: int, end_offset: int) -> None:
         self.partition = partition
@@ -38,7 +48,6 @@ class RecordBatch:
         self._batch = batch
         self._columns: Columns | None = None
         self._offsets: Sequence[int] | None = None
-        self._records: list[Record] | None = None
 
     @property
     def base_offset(self) -> int:
@@ -94,19 +103,31 @@ class RecordBatch:
         return self._columns
 
     def records(self) -> list[Record]:
-        """Returns the records, decoded once. DataLossError if damaged."""
-        if self._records is None:
-            records = decode_records(self._batch, self.partition)
-            header = self._batch.header
-            is_whole = (self.first_offset, self.end_offset) == (
-                header.base_offset,
-                header.next_offset,
-            )
-            if not is_whole:
-                start = bisect_left(records, self.first_offset, key=_offset_of)
-                records = records[start : bisect_left(records, self.end_offset, key=_offset_of)]
-            self._records = records
-        return self._records
+        """Returns the records, as new objects each time. DataLossError if damaged."""
+        return list(self.iterate()[0])
+
+    def iterate(self) -> tuple[Iterator[Record], Iterator[int]]:
+        """Returns an iterator that makes each record when it is asked for, and its offsets.
+
+        What is made and dropped one by one costs half of what a list of them does. The second
+        iterator runs along with the first: its length hint says how many are left.
+        """
+        columns = self.columns()
+        offsets, count = iter(self.offsets), self.record_count
+        headers: Iterable[tuple[Header, ...]] = repeat((), count)
+        if columns.headers:
+            rows = dict(columns.headers)
+            headers = [tuple(rows.get(index, ())) for index in range(count)]
+        rows_of_parts = zip(
+            offsets,
+            columns.timestamps_ms or repeat(self.max_timestamp_ms, count),
+            columns.keys or repeat(None, count),
+            columns.values,
+            headers,
+            repeat(self.partition, count),
+            strict=False,
+        )
+        return map(_make_record, rows_of_parts), offsets
 
     def behind(self, offset: int) -> "RecordBatch":
         """Returns the same batch, from this offset on."""
@@ -178,7 +199,3 @@ def _nulled(column: Sequence[bytes], nulls: Sequence[int]) -> Sequence[bytes | N
     for index in nulls:
         with_nulls[index] = None
     return with_nulls
-
-
-def _offset_of(record: Record) -> int:
-    return record.offset
