@@ -22,7 +22,7 @@ class Partition:
     log: PartitionLog
     producers: ProducerTable = field(default_factory=ProducerTable)
     unsaved_bytes: int = 0
-    """Appended by producers with sequences since their table was last saved."""
+    """Appended since the table of producers was last saved: what a start would read again."""
 
 
 class Partitions:
@@ -61,18 +61,22 @@ class Partitions:
             if found:
                 found.topic = topic
             else:
-                table = await self._producers_of(partition, log)
-                self._open[partition[1:]] = Partition(partition, topic, log, table)
+                opened = Partition(partition, topic, log)
+                await self._load_producers(opened)
+                self._open[partition[1:]] = opened
 
     async def delete(self, partition: PartitionId) -> None:
         """Removes a partition and its bytes."""
         self._open.pop(partition[1:], None)
         await self._engine.delete(partition)
 
-    async def _producers_of(self, partition: PartitionId, log: PartitionLog) -> ProducerTable:
+    async def _load_producers(self, partition: Partition) -> None:
         """Rebuilds the table: what was saved of it, and the headers of the log since then."""
-        saved_offset, table = self._registry.table_of(partition)
+        saved_offset, partition.producers = self._registry.table_of(partition.id)
+        log, seed = partition.log, partition.id.seed
         bounds = log.bounds()
+        if saved_offset > bounds.high_watermark:  # `written` records that a power cut took
+            saved_offset, partition.producers = 0, ProducerTable()
         offset = max(saved_offset, bounds.log_start_offset)
         while offset < bounds.high_watermark:
             try:
@@ -82,9 +86,9 @@ class Partitions:
                 continue
             at = 0
             while at < len(run.batches):
-                header = BatchHeader.decode(run.batches, partition.seed, at)
+                header = BatchHeader.decode(run.batches, seed, at)
                 if header.base_offset >= offset:
-                    table.apply(header)
+                    partition.producers.apply(header)
                 at += header.size_bytes
+            partition.unsaved_bytes += at
             offset = run.next_offset
-        return table

@@ -79,7 +79,7 @@ class Produce:
         if header.producer_id:
             now_ms = self._clock.now_ms()
             found.producers.apply(header._replace(base_offset=base_offset, append_time_ms=now_ms))
-            found.unsaved_bytes += header.size_bytes
+        found.unsaved_bytes += header.size_bytes
         self.counts["batches"] += 1
         self.counts["records"] += header.record_count
         self.counts["bytes"] += header.size_bytes

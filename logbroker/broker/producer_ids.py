@@ -66,7 +66,7 @@ class ProducerIds:
         for partition in partitions:
             offset = partition.log.bounds().high_watermark
             rows = partition.producers.rows_below(offset)
-            if rows or self.registry.saved_offset(partition.id):
+            if offset != self.registry.saved_offset(partition.id):
                 saved.append(
                     TableSaved(partition.id.topic_id, partition.id.partition, offset, rows)
                 )
