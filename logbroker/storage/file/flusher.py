@@ -8,7 +8,8 @@ A failed fdatasync is final: who waited is told, and it is never tried again.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from logbroker.errors import LogbrokerError
@@ -35,13 +36,11 @@ class Threads:
 
     async def sync(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Returns what the call returns, on a thread of the flushes."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._syncs, lambda: call(*args, **kwargs))
+        return await _finished(self._syncs.submit(call, *args, **kwargs))
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Returns what the call returns, on any other thread."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reads, lambda: call(*args, **kwargs))
+        return await _finished(self._reads.submit(call, *args, **kwargs))
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs the work as a task that `close` waits for or cancels."""
@@ -118,3 +117,15 @@ def _fail(waiting: list[tuple[asyncio.Future[Batch], Batch]], error: LogbrokerEr
         if not flushed.done():
             flushed.set_exception(error.again())
             flushed.exception()  # nobody need ask
+
+
+async def _finished(call: "Future[T]") -> T:
+    """Returns what a thread returns. A cancelled caller waits too: the thread uses its files."""
+    finished = asyncio.wrap_future(call)
+    try:
+        return await asyncio.shield(finished)
+    except asyncio.CancelledError:
+        while not finished.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([finished])
+        raise

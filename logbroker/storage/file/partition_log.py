@@ -1,6 +1,5 @@
 """One partition: segments in order, at most one of them active; the six verbs.
 
-    every segment ends where the next one begins; what is not there between, is lost
     log_start_offset <= high_watermark <= next_offset
     batches up to durable_offset are on the disk; `synced` readers never see beyond it
 
@@ -9,8 +8,6 @@ could be woken. What waits for the disk, fdatasync above all, runs in threads.
 """
 
 import asyncio
-from bisect import bisect_right
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +15,8 @@ import structlog
 
 from logbroker.clock import Clock
 from logbroker.config import Durability, LogConfig
-from logbroker.errors import ExhaustedError, LogbrokerError, NotFoundError, OffsetOutOfRangeError
+from logbroker.errors import ExhaustedError, LogbrokerError, NotFoundError
 from logbroker.record.batch import HEADER, Batch, BatchHeader
-from logbroker.record.columns import first_offset_at
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage import refusals
 from logbroker.storage.engine import Bounds, LogStats, Run
@@ -29,17 +25,16 @@ from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.contents import Contents
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.flusher import Flusher, Threads
+from logbroker.storage.file.log_reader import LogReader
 from logbroker.storage.file.open_files import OpenFiles
 from logbroker.storage.file.opening import Opened
-from logbroker.storage.file.reader import Lost, SegmentReader
+from logbroker.storage.file.reader import SegmentReader
 from logbroker.storage.file.retention import Kept, expired_count
 from logbroker.storage.file.segment import Segment
+from logbroker.storage.file.segments import Segments
 from logbroker.storage.high_watermark import HighWatermark
 
 log = structlog.get_logger(__name__)
-
-SEARCH_BYTES = 64 << 10
-"""How much is read at a time when a timestamp is looked for."""
 
 
 class Machine(NamedTuple):
@@ -68,25 +63,36 @@ class FilePartitionLog:
         self._disk, self._clock, self._files, self._threads, self._reader = machine
         self._directory = directory
         self._seed = partition.seed
-        self._segments = opened.segments
-        self._base_offsets = [segment.base_offset for segment in opened.segments]
-        self._active = opened.segments[-1] if opened.is_appendable else None
         checkpoint = opened.checkpoint
-        self._log_start_offset = checkpoint.log_start_offset
-        self._next_offset = self._durable_offset = checkpoint.next_offset
+        self._segments = Segments(
+            opened.segments,
+            log_start_offset=checkpoint.log_start_offset,
+            next_offset=checkpoint.next_offset,
+            is_appendable=opened.is_appendable,
+        )
+        self._durable_offset = checkpoint.next_offset
         self._append_time_ms = checkpoint.append_time_ms
         self._mark = HighWatermark(checkpoint.next_offset)
-        self._flusher = Flusher(self._threads, self._flush)
-        self._flush_timer: asyncio.Task[None] | None = None
         self._upkeep = asyncio.Lock()
         """Held by what changes the checkpoint, or files other than the active segment's."""
+        self._log_reader = LogReader(
+            partition,
+            self._segments,
+            self._mark,
+            self._reader,
+            self._disk,
+            self._threads,
+            self._upkeep,
+            self._check_open,
+        )
+        self._flusher = Flusher(self._threads, self._flush)
+        self._flush_timer: asyncio.Task[None] | None = None
         self._sealing: list[Segment] = []
-        """Sealed, and not yet synced with their indexes."""
+        """Sealed, and their index files not written yet."""
         self._has_new_names = False
         self._is_index_saved = opened.is_index_saved
         self._is_checkpoint_saved = opened.is_checkpoint_saved
         self._torn_bytes = opened.torn_bytes
-        self._damaged: dict[tuple[int, int], None] = {}
         self._failure: LogbrokerError | None = None
         """A failed disk: refuses writes, until the partition is opened again."""
         self._refusal: LogbrokerError | None = None
@@ -98,13 +104,14 @@ class FilePartitionLog:
         """Writes the batch now; the future gives it as stamped once it is durable."""
         if self._refusal or self._failure:
             self._refuse()
-        next_offset, config, header = self._next_offset, self.config, batch.header
+        segments, config, header = self._segments, self.config, batch.header
+        next_offset = segments.next_offset
         if expected_offset is not None and expected_offset != next_offset:
             raise refusals.unexpected_offset(self.partition, expected_offset, next_offset)
         append_time_ms = self._clock.now_ms()
         if append_time_ms < self._append_time_ms:
             append_time_ms = self._append_time_ms
-        segment = self._active
+        segment = segments.active
         size = HEADER.size + header.records_bytes
         if segment is None or not segment.has_room(size, append_time_ms, config):
             segment = self._roll()
@@ -114,7 +121,7 @@ class FilePartitionLog:
         stamped = Batch(BatchHeader(next_offset, append_time_ms, *header[2:]), batch.records)
         segment.append(stamped, self._files, self._disk, config)
         self._append_time_ms = append_time_ms
-        self._next_offset = segment.next_offset
+        segments.next_offset = segment.next_offset
         self._is_index_saved = False
         if config.durability is Durability.SYNCED:
             return self._flusher.wait_flushed(stamped)
@@ -127,44 +134,12 @@ class FilePartitionLog:
 
     async def read(self, offset: int, max_bytes: int) -> Run:
         """Returns whole batches, from the one that holds `offset`; none at the high watermark."""
-        try:
-            return await self._read(offset, max_bytes)
-        except Lost as lost:
-            end = lost.next_offset
-        while end < self._mark.offset:
-            try:
-                await self._read(end, 1)
-                break
-            except Lost as lost:
-                end = lost.next_offset
-        self._report(offset, end)
-        raise refusals.damaged(self.partition, offset, end)
+        return await self._log_reader.read(offset, max_bytes)
 
     async def find(self, timestamp_ms: int) -> int | None:
-        """Returns the first offset, in log order, of a record that late; None if there is none.
-
-        Damage is passed over: what is lost has no timestamp.
-        """
+        """Returns the first offset, in log order, of a record that late; None if there is none."""
         self._check_open()
-        offset = self._log_start_offset
-        while (offset := max(offset, self._log_start_offset)) < self._mark.offset:
-            segment, end = self._holding(offset)
-            if segment is None:
-                offset = end
-                continue
-            contents = segment.contents or await self._load(segment)
-            if contents is None:
-                continue
-            if contents.max_timestamp_ms < timestamp_ms:
-                offset = end
-                continue
-            start = contents.times.find(timestamp_ms)
-            offset = max(offset, start if start is not None else end)
-            found = await self._search(offset, end, timestamp_ms)
-            if found is not None:
-                return found
-            offset = end
-        return None
+        return await self._log_reader.find(timestamp_ms)
 
     async def trim(self, offset: int) -> None:
         """Raises the log start offset to `offset`, durably; segments before it go."""
@@ -172,9 +147,9 @@ class FilePartitionLog:
             self._check_open()
             if offset > self._mark.offset:
                 raise refusals.out_of_range(self.partition, offset, self.bounds())
-            if offset > self._log_start_offset:
+            if offset > self._segments.log_start_offset:
                 await self._save_checkpoint(offset)
-                self._log_start_offset = offset
+                self._segments.log_start_offset = offset
                 await self._drop_segments()
 
     async def wait_beyond(self, offset: int) -> None:
@@ -185,14 +160,14 @@ class FilePartitionLog:
     def bounds(self) -> Bounds:
         """Returns the three offsets."""
         self._check_open()
-        return Bounds(self._log_start_offset, self._mark.offset, self._next_offset)
+        return self._log_reader.bounds()
 
     def stats(self) -> LogStats:
         """Returns what the log tells of itself."""
         return LogStats(
-            size_bytes=sum(segment.size_bytes for segment in self._segments),
+            size_bytes=self._segments.size_bytes,
             segment_count=len(self._segments),
-            damaged=tuple(sorted(self._damaged)),
+            damaged=self._log_reader.damaged,
             torn_bytes=self._torn_bytes,
             failure=self._failure.reason if self._failure else "",
         )
@@ -205,7 +180,8 @@ class FilePartitionLog:
             if self._refusal or self._failure:
                 return
             now_ms = self._clock.now_ms()
-            if self._active and self._active.is_old(now_ms, self.config):
+            active = self._segments.active
+            if active and active.is_old(now_ms, self.config):
                 self._seal()
                 self._flusher.want()
             await self._retain(now_ms)
@@ -247,20 +223,18 @@ class FilePartitionLog:
 
     def _roll(self) -> Segment:
         """Returns a new active segment, which begins at the next offset."""
-        if self._active:
+        if self._segments.active:
             self._seal()
-        segment = Segment(self._directory, self._next_offset, self._seed)
-        segment.contents = Contents(self._next_offset)
+        segment = Segment(self._directory, self._segments.next_offset, self._seed)
+        segment.contents = Contents(segment.base_offset)
         self._files.descriptor(segment.file, create=True)
         self._has_new_names = True
-        self._segments.append(segment)
-        self._base_offsets.append(segment.base_offset)
-        self._active = segment
+        self._segments.begin(segment)
         return segment
 
     def _seal(self) -> None:
         """Ends the active segment. Its indexes are saved after the next flush."""
-        segment = self._active
+        segment = self._segments.active
         assert segment
         assert segment.contents
         try:
@@ -269,7 +243,7 @@ class FilePartitionLog:
             log.warning("spare room not cut", reason=error.reason, **self._names())
         segment.last_append_time_ms = segment.contents.last_append_time_ms
         self._sealing.append(segment)
-        self._active = None
+        self._segments.active = None
 
     async def _flush_later(self) -> None:
         await self._clock.wait_until(self._clock.monotonic_ms() + self.config.flush_interval_ms)
@@ -280,10 +254,10 @@ class FilePartitionLog:
         """Makes durable what is written now. The flusher calls it, one at a time."""
         if self._failure:
             raise self._failure.again()
-        target, sealed = self._next_offset, list(self._sealing)
+        target, sealed = self._segments.next_offset, list(self._sealing)
         has_new_names, self._has_new_names = self._has_new_names, False
         try:
-            for segment in (*sealed, self._active):
+            for segment in (*sealed, self._segments.active):
                 if segment:
                     await self._sync(segment)
             if has_new_names:
@@ -293,9 +267,8 @@ class FilePartitionLog:
                 self._fail(error)
             raise
         self._durable_offset = target
-        for segment in sealed:
-            self._sealing.remove(segment)
-            self._threads.start(self._finish_sealed(segment))
+        if sealed:
+            self._threads.start(self._finish_sealed())
         if target > self._mark.offset:
             self._mark.advance(target)
 
@@ -309,22 +282,22 @@ class FilePartitionLog:
                 await self._threads.sync(self._disk.sync, descriptor)
                 file.synced = max(file.synced, written)
 
-    async def _finish_sealed(self, segment: Segment) -> None:
-        """Saves what a sealed segment leaves behind. If it cannot, a restart makes up for it."""
+    async def _finish_sealed(self) -> None:
+        """Saves what sealed segments leave behind. If it cannot, a restart makes up for it."""
         async with self._upkeep:
-            if self._refusal or segment.file.is_removed:
+            if self._refusal or self._failure or not self._sealing:
                 return
             try:
-                await self._threads.run(segment.save_indexes, self._disk)
-                self._reader.keep(segment)
-                await self._save_checkpoint(self._log_start_offset)
+                await self._save_sealed()
+                await self._save_checkpoint(self._segments.log_start_offset)
             except LogbrokerError as error:
-                log.warning(
-                    "sealed segment not noted",
-                    reason=error.reason,
-                    error=str(error),
-                    path=str(segment.file.path),
-                )
+                log.warning("sealed segments not noted", error=str(error), **self._names())
+
+    async def _save_sealed(self) -> None:
+        for segment in [segment for segment in self._sealing if not segment.file.is_dirty]:
+            self._sealing.remove(segment)
+            await self._threads.run(segment.save_indexes, self._disk)
+            self._reader.keep(segment)
 
     def _fail(self, error: LogbrokerError) -> None:
         if not self._failure:
@@ -332,102 +305,17 @@ class FilePartitionLog:
             log.error("storage failed", error=str(error), **error.details, **self._names())
             self._flusher.fail(self._failure)
 
-    # Reading
-
-    async def _read(self, offset: int, max_bytes: int) -> Run:
-        """As `read`, but raises Lost where bytes are damaged or missing."""
-        min_bytes = 0
-        while True:
-            self._check_open()
-            mark = self._mark.offset
-            if not self._log_start_offset <= offset <= mark:
-                raise refusals.out_of_range(self.partition, offset, self.bounds())
-            if offset == mark:
-                return Run(b"", offset)
-            segment, end = self._holding(offset)
-            if segment is None:
-                raise Lost(min(end, mark))
-            if segment.contents is None:
-                await self._load(segment)
-                continue
-            if segment.lost and (lost_end := segment.end_of_lost(offset)):
-                raise Lost(min(lost_end, mark))
-            found = await self._reader.read(segment, offset, mark, max_bytes, min_bytes)
-            if isinstance(found, Run):
-                return found
-            if found is None:
-                continue  # removed meanwhile
-            if found:
-                min_bytes = found
-            elif segment.is_examined:
-                raise Lost(min(self._reader.next_entry(segment, offset), mark))
-            else:
-                await self._examine(segment)
-
-    def _holding(self, offset: int) -> tuple[Segment | None, int]:
-        """Returns the segment of `offset` and its end; None and the end of the gap if missing."""
-        at = bisect_right(self._base_offsets, offset) - 1
-        if at >= 0 and offset < self._segments[at].next_offset:
-            return self._segments[at], self._segments[at].next_offset
-        is_last = at + 1 == len(self._segments)
-        return None, self._next_offset if is_last else self._base_offsets[at + 1]
-
-    async def _load(self, segment: Segment) -> Contents | None:
-        """Returns what is in a sealed segment; None if it is removed meanwhile."""
-        async with self._upkeep:
-            if segment.contents is None and not segment.file.is_removed:
-                async with self._threads.read_slot:
-                    contents = await self._threads.run(segment.load, self._disk)
-                segment.take(contents)
-                self._reader.keep(segment)
-            return None if segment.file.is_removed else segment.contents
-
-    async def _examine(self, segment: Segment) -> None:
-        async with self._upkeep:
-            if segment.is_examined or segment.file.is_removed:
-                return
-            size, next_offset = segment.size_bytes, segment.next_offset
-            async with self._threads.read_slot:
-                scanned = await self._threads.run(segment.examine, self._disk, size)
-            segment.take_examined(scanned, size, next_offset)
-            self._is_index_saved = self._is_index_saved and segment is not self._active
-            log.error("damage found", path=str(segment.file.path), lost=segment.lost)
-
-    async def _search(self, offset: int, end: int, timestamp_ms: int) -> int | None:
-        while offset < min(end, self._mark.offset):
-            try:
-                run = await self._read(offset, SEARCH_BYTES)
-            except Lost as lost:
-                offset = lost.next_offset
-                continue
-            except OffsetOutOfRangeError:
-                self._check_open()
-                offset = max(offset, self._log_start_offset)
-                continue
-            for batch in _batches(run.batches, self._seed):
-                found = first_offset_at(batch, timestamp_ms, self._log_start_offset)
-                if found is not None:
-                    return found
-            offset = run.next_offset
-        return None
-
-    def _report(self, offset: int, end: int) -> None:
-        known = next((span for span in self._damaged if span[0] <= offset and span[1] >= end), None)
-        if known is None:
-            self._damaged[offset, end] = None
-            log.error("data lost", offset=offset, next_offset=end, **self._names())
-
     # Upkeep
 
     async def _retain(self, now_ms: int) -> None:
         count = await self._expired_count(now_ms)
         if not count:
             return
-        if self._segments[count - 1] is self._active:
+        gone = self._segments.first(count)
+        if gone[-1] is self._segments.active:
             self._seal()
             self._flusher.want()
-        gone = self._segments[:count]
-        start = max(gone[-1].next_offset, self._log_start_offset)
+        start = max(gone[-1].next_offset, self._segments.log_start_offset)
         try:
             await self._save_checkpoint(start)
         except ExhaustedError:
@@ -435,7 +323,7 @@ class FilePartitionLog:
                 raise
             # A full disk must not keep retention from making room: the next segment's name
             # says as well where the log begins.
-        self._log_start_offset = start
+        self._segments.log_start_offset = start
         size = sum(segment.size_bytes for segment in gone)
         await self._drop_segments()
         log.info(
@@ -449,7 +337,7 @@ class FilePartitionLog:
     async def _expired_count(self, now_ms: int) -> int:
         """Returns how many segments may go; none of them has what is not durable yet."""
         config = self.config
-        if not self._segments or not (config.retention_ms or config.retention_bytes):
+        if not len(self._segments) or not (config.retention_ms or config.retention_bytes):
             return 0
         if config.retention_ms:
             for segment in self._segments:
@@ -460,15 +348,15 @@ class FilePartitionLog:
             Kept(segment.size_bytes, self._known_time_ms(segment)) for segment in self._segments
         ]
         count = expired_count(kept, config, now_ms)
-        while count and self._segments[count - 1].next_offset > self._mark.offset:
-            count -= 1
-        return count
+        gone = self._segments.first(count)
+        return sum(segment.next_offset <= self._mark.offset for segment in gone)
 
     async def _last_append_time_ms(self, segment: Segment) -> int | None:
-        is_known = segment is self._active or segment.contents or segment.last_append_time_ms
+        is_known = (
+            segment is self._segments.active or segment.contents or segment.last_append_time_ms
+        )
         if not is_known:
-            segment.take(await self._threads.run(segment.load, self._disk))
-            self._reader.keep(segment)
+            await self._reader.load(segment)
         return self._known_time_ms(segment)
 
     def _known_time_ms(self, segment: Segment) -> int | None:
@@ -478,15 +366,10 @@ class FilePartitionLog:
 
     async def _drop_segments(self) -> None:
         """Removes the segments that lie before the log start offset."""
-        gone = [
-            segment
-            for segment in self._segments
-            if segment.next_offset <= self._log_start_offset and segment is not self._active
-        ]
-        del self._segments[: len(gone)], self._base_offsets[: len(gone)]
+        gone = self._segments.take_before_start()
         for segment in gone:
             self._files.remove(segment.file)
-            self._reader.forget(segment)
+            self._reader.drop(segment)
             if segment in self._sealing:
                 self._sealing.remove(segment)
             await self._threads.run(segment.remove, self._disk)
@@ -520,15 +403,14 @@ class FilePartitionLog:
 
     async def _save_all(self) -> None:
         """Leaves the directory as a start likes to find it, when all is quiet."""
-        for segment in self._sealing:
-            await self._threads.sync(segment.save_indexes, self._disk)
-        if active := self._active:
+        await self._save_sealed()
+        if active := self._segments.active:
             active.cut_spare(self._files, self._disk)
             await self._sync(active)
             if not self._is_index_saved:
                 await self._threads.sync(active.save_indexes, self._disk)
         if not self._is_checkpoint_saved or not self._is_index_saved:
-            await self._save_checkpoint(self._log_start_offset)
+            await self._save_checkpoint(self._segments.log_start_offset)
 
     def _check_open(self) -> None:
         if self._refusal:
@@ -536,11 +418,3 @@ class FilePartitionLog:
 
     def _names(self) -> dict[str, str | int]:
         return {"topic": self.partition.topic, "partition": self.partition.partition}
-
-
-def _batches(data: bytes, seed: int) -> Iterator[Batch]:
-    at = 0
-    while at < len(data):
-        batch = Batch.decode(data, seed, at)
-        yield batch
-        at += batch.header.size_bytes

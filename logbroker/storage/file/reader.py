@@ -1,12 +1,13 @@
 """Runs of batches out of segments: from memory at once, from the disk in a thread.
 
 Every byte that leaves here has been verified. A bounded number of sealed segments keep
-their indexes in memory; the least recently used forgets.
+their indexes in memory; the one that was loaded first forgets.
 """
 
 from collections import OrderedDict
 
 from logbroker.errors import LogbrokerError
+from logbroker.limits import BATCH_BYTES_CEILING
 from logbroker.record.batch import HEADER, BatchHeader
 from logbroker.storage.engine import Run
 from logbroker.storage.file.disk import Disk
@@ -17,15 +18,8 @@ from logbroker.storage.file.segment import Segment
 from logbroker.storage.file.walk import find_run
 
 SCRATCH_BYTES = 2 << 20
+"""Reads up to this size need no memory of their own."""
 LOADED_SEGMENTS = 64
-
-
-class Lost(Exception):  # it is what happened to the bytes
-    """The offset asked for is damaged or missing; what is good, or not known, goes on here."""
-
-    def __init__(self, next_offset: int) -> None:
-        super().__init__(next_offset)
-        self.next_offset = next_offset
 
 
 class SegmentReader:
@@ -40,11 +34,11 @@ class SegmentReader:
 
     async def read(
         self, segment: Segment, offset: int, high_watermark: int, max_bytes: int, min_bytes: int
-    ) -> Run | int | None:
+    ) -> Run | int:
         """Returns the run from the batch of `offset` on, at least one batch.
 
-        If that batch needs it, returns how many bytes to read at least. 0 if there is no
-        sound batch with that offset, None if the segment was removed meanwhile.
+        If that batch needs it, returns how many bytes must be read at least; 0 if there is
+        no sound batch with that offset, or the segment was removed meanwhile.
         """
         assert segment.contents
         entry = segment.contents.index.find(offset)
@@ -52,37 +46,40 @@ class SegmentReader:
             return 0
         first_offset, position = entry
         available = segment.size_bytes - position
-        wanted = min(max(max_bytes + INTERVAL_BYTES, min_bytes), available)
+        most = min(max_bytes, BATCH_BYTES_CEILING) + INTERVAL_BYTES
+        wanted = min(max(most, min_bytes), available)
         try:
             data = self._cached(segment, position, wanted)
             if data is None:
                 data = await self._cold(segment, position, wanted)
         except LogbrokerError:
             if segment.file.is_removed:
-                return None
+                return 0
             raise
         found = find_run(data, segment.seed, first_offset, offset, high_watermark, max_bytes)
         if found.end > found.start:
             return Run(bytes(data[found.start : found.end]), found.next_offset)
-        if wanted < available:
-            needed = min(_end_of_batch(data, segment.seed, found.end), available)
-            return needed if needed > wanted else 0
-        return 0
+        needed = min(_end_of_batch(data, segment.seed, found.end), available)
+        return needed if needed > wanted else 0
 
-    def next_entry(self, segment: Segment, offset: int) -> int:
-        """Returns the first offset behind `offset` that the index knows, or the segment's end."""
-        assert segment.contents
-        return segment.contents.index.after(offset) or segment.next_offset
+    async def load(self, segment: Segment) -> None:
+        """Loads the indexes of a sealed segment; makes them anew if need be."""
+        try:
+            segment.take(await self._threads.run(segment.load, self._disk))
+        except LogbrokerError:
+            if not segment.file.is_removed:
+                raise
+        else:
+            self.keep(segment)
 
     def keep(self, segment: Segment) -> None:
-        """Notes that a sealed segment has loaded its indexes."""
+        """Notes that a sealed segment has its indexes in memory."""
         self._loaded[segment] = None
-        self._loaded.move_to_end(segment)
         if len(self._loaded) > LOADED_SEGMENTS:
             oldest, _ = self._loaded.popitem(last=False)
             oldest.forget()
 
-    def forget(self, segment: Segment) -> None:
+    def drop(self, segment: Segment) -> None:
         """Notes that a segment is gone."""
         self._loaded.pop(segment, None)
 

@@ -199,6 +199,11 @@ class Segment:
         """Returns the end of the lost range that holds `offset`; None if there is none."""
         return next((end for start, end in self.lost if start <= offset < end), None)
 
+    def next_known(self, offset: int) -> int:
+        """Returns the first offset behind `offset` that the index knows, or the segment's end."""
+        assert self.contents
+        return self.contents.index.after(offset) or self.next_offset
+
     def forget(self) -> None:
         """Lets go of the indexes; `load` brings them back."""
         self.contents, self.is_examined = None, False

@@ -1,0 +1,190 @@
+"""Reading one partition: over its segments, around damage, by offset and by time.
+
+Damage is found where somebody reads it: the segment is then scanned once, so that what is
+lost, and where it goes on, is known.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import structlog
+
+from logbroker.errors import OffsetOutOfRangeError
+from logbroker.record.batch import Batch
+from logbroker.record.columns import first_offset_at
+from logbroker.record.partition_id import PartitionId
+from logbroker.storage import refusals
+from logbroker.storage.engine import Bounds, Run
+from logbroker.storage.file.contents import Contents
+from logbroker.storage.file.disk import Disk
+from logbroker.storage.file.flusher import Threads
+from logbroker.storage.file.reader import SegmentReader
+from logbroker.storage.file.segment import Segment
+from logbroker.storage.file.segments import Segments
+from logbroker.storage.high_watermark import HighWatermark
+
+log = structlog.get_logger(__name__)
+
+SEARCH_BYTES = 64 << 10
+"""How much is read at a time when a timestamp is looked for."""
+
+
+class Lost(Exception):
+    """The offset asked for is damaged or missing, in a range that ends at `next_offset`."""
+
+    def __init__(self, next_offset: int) -> None:
+        super().__init__(next_offset)
+        self.next_offset = next_offset
+
+
+class LogReader:
+    """The two reading verbs of a partition."""
+
+    def __init__(
+        self,
+        partition: PartitionId,
+        segments: Segments,
+        mark: HighWatermark,
+        reader: SegmentReader,
+        disk: Disk,
+        threads: Threads,
+        upkeep: asyncio.Lock,
+        check_open: Callable[[], None],
+    ) -> None:
+        """`upkeep` is held while a segment's contents change; `check_open` raises if it must."""
+        self._partition = partition
+        self._segments = segments
+        self._mark = mark
+        self._reader = reader
+        self._disk = disk
+        self._threads = threads
+        self._upkeep = upkeep
+        self._check_open = check_open
+        self._damaged: dict[tuple[int, int], None] = {}
+
+    @property
+    def damaged(self) -> tuple[tuple[int, int], ...]:
+        """Offsets that are lost, as far as somebody wanted them, as half-open ranges."""
+        return tuple(sorted(self._damaged))
+
+    def bounds(self) -> Bounds:
+        """Returns the three offsets."""
+        segments = self._segments
+        return Bounds(segments.log_start_offset, self._mark.offset, segments.next_offset)
+
+    async def read(self, offset: int, max_bytes: int) -> Run:
+        """Returns whole batches, from the one that holds `offset`; none at the high watermark.
+
+        Raises DataLossError, with the next good offset, where bytes are damaged or missing.
+        """
+        try:
+            return await self._read(offset, max_bytes)
+        except Lost as lost:
+            end = lost.next_offset
+        while end < self._mark.offset:
+            try:
+                await self._read(end, 1)
+                break
+            except Lost as lost:
+                end = lost.next_offset
+        self._report(offset, end)
+        raise refusals.damaged(self._partition, offset, end)
+
+    async def find(self, timestamp_ms: int) -> int | None:
+        """Returns the first offset, in log order, of a record that late; None if there is none.
+
+        Damage is passed over: what is lost has no timestamp.
+        """
+        segments = self._segments
+        offset = segments.log_start_offset
+        while (offset := max(offset, segments.log_start_offset)) < self._mark.offset:
+            segment, end = segments.holding(offset)
+            contents = await self._contents(segment) if segment else None
+            if segment and segment.file.is_removed:
+                self._check_open()
+                continue
+            if contents and contents.max_timestamp_ms >= timestamp_ms:
+                start = contents.times.find(timestamp_ms)
+                found = await self._search(max(offset, start or 0), end, timestamp_ms)
+                if found is not None:
+                    return found
+            offset = end
+        return None
+
+    async def _search(self, offset: int, end: int, timestamp_ms: int) -> int | None:
+        while offset < min(end, self._mark.offset):
+            try:
+                run = await self._read(offset, SEARCH_BYTES)
+            except Lost as lost:
+                offset = lost.next_offset
+                continue
+            except OffsetOutOfRangeError:  # trimmed meanwhile
+                offset = max(offset, self._segments.log_start_offset)
+                continue
+            for batch in _batches(run.batches, self._partition.seed):
+                found = first_offset_at(batch, timestamp_ms, self._segments.log_start_offset)
+                if found is not None:
+                    return found
+            offset = run.next_offset
+        return None
+
+    async def _read(self, offset: int, max_bytes: int) -> Run:
+        min_bytes = 0
+        while True:
+            self._check_open()
+            mark = self._mark.offset
+            if not self._segments.log_start_offset <= offset <= mark:
+                raise refusals.out_of_range(self._partition, offset, self.bounds())
+            if offset == mark:
+                return Run(b"", offset)
+            segment, end = self._segments.holding(offset)
+            if segment is None:
+                raise Lost(min(end, mark))
+            if segment.contents is None:
+                await self._contents(segment)
+                continue
+            if segment.lost and (lost_end := segment.end_of_lost(offset)):
+                raise Lost(min(lost_end, mark))
+            found = await self._reader.read(segment, offset, mark, max_bytes, min_bytes)
+            if isinstance(found, Run):
+                return found
+            if segment.file.is_removed:
+                continue
+            if found:
+                min_bytes = found
+            elif segment.is_examined:
+                raise Lost(min(segment.next_known(offset), mark))
+            else:
+                await self._examine(segment)
+
+    async def _contents(self, segment: Segment) -> Contents | None:
+        """Returns what is in a segment; None if it is removed meanwhile."""
+        if segment.contents is None:
+            async with self._upkeep:
+                if segment.contents is None and not segment.file.is_removed:
+                    await self._reader.load(segment)
+        return segment.contents
+
+    async def _examine(self, segment: Segment) -> None:
+        async with self._upkeep:
+            if segment.is_examined or segment.file.is_removed or segment.contents is None:
+                return
+            size, next_offset = segment.size_bytes, segment.next_offset
+            scanned = await self._threads.run(segment.examine, self._disk, size)
+            segment.take_examined(scanned, size, next_offset)
+            log.error("damage found", path=str(segment.file.path), lost=segment.lost)
+
+    def _report(self, offset: int, end: int) -> None:
+        """Tells of a damaged range, once."""
+        if not any(start <= offset and end <= known for start, known in self._damaged):
+            self._damaged[offset, end] = None
+            names = {"topic": self._partition.topic, "partition": self._partition.partition}
+            log.error("data lost", offset=offset, next_offset=end, **names)
+
+
+def _batches(data: bytes, seed: int) -> Iterator[Batch]:
+    at = 0
+    while at < len(data):
+        batch = Batch.decode(data, seed, at)
+        yield batch
+        at += batch.header.size_bytes
