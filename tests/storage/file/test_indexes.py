@@ -102,7 +102,7 @@ def swap(path):
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_a_bad_index_is_made_anew_once_and_the_log_stays_as_it_is(place, run, suffix, harm):
     async def test():
-        await place.fill([f"{number}" * 40 for number in range(40)], segment_bytes=4_096)
+        await place.fill([f"{number:02}" * 150 for number in range(40)], segment_bytes=4_096)
         assert len(place.files()) >= 3
         answers = await _answers(place)
         before = _hashes(place)
@@ -133,12 +133,12 @@ def _hashes(place):
 
 def test_an_index_that_points_past_a_shortened_log_is_not_trusted(place, run):
     async def test():
-        await place.fill([f"{number}" * 40 for number in range(40)], segment_bytes=4_096)
+        await place.fill([f"{number:02}" * 150 for number in range(40)], segment_bytes=4_096)
         first = place.files()[0]
         second_base = int(place.files()[1].stem)
-        first.write_bytes(first.read_bytes()[:300])
+        first.write_bytes(first.read_bytes()[:500])
         async with place.log(segment_bytes=4_096) as log:
-            assert (await values_from(log, second_base))[-1] == "39" * 40
+            assert (await values_from(log, second_base))[-1] == "39" * 150
             assert (await log.read(0, 1)).next_offset == 1
 
     run(test)
