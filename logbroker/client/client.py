@@ -128,12 +128,16 @@ class Client:
         )
         return response.offset if response.HasField("offset") else None
 
+    def check_open(self) -> None:
+        """Raises PreconditionError CLIENT_CLOSED unless the client can be used here."""
+        self._connection.check_open()
+
     async def close(self) -> None:
         """Flushes the producers, then ends everything, whatever `flush` raises."""
         await self._close(is_clean=True)
 
     async def __aenter__(self) -> Self:
-        self._connection.check_open()
+        self.check_open()
         return self
 
     async def __aexit__(

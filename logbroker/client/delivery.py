@@ -22,9 +22,13 @@ from logbroker.record.batch import Batch
 from logbroker.record.compression import Codec
 from logbroker.topic.topic import Topic
 from logbroker.v1 import produce_service_pb2 as pb
+from logbroker.v1.record_pb2 import ProduceResult
 from logbroker.wire.convert import receipt_of
-from logbroker.wire.produce_request import produce_request
+from logbroker.wire.produce_request import produce_entry, produce_request
 from logbroker.wire.status import error_from
+
+REQUEST_BYTES = 1 << 20
+"""What is ready goes in one request up to this size: gRPC carries large ones at less cost."""
 
 log = structlog.get_logger()
 
@@ -209,32 +213,54 @@ class Delivery:
             while not self._ready:
                 self._wake.clear()
                 await self._wake.wait()
-            lane = self._ready.popleft()
-            lane.is_ready = False
-            if not lane.may_go(now_ms=self._clock.monotonic_ms()):
-                continue
-            if lane.identity is None:
-                lane.follow(await self._get_identity())
+            entries, size = [], 0
+            while self._ready and size < REQUEST_BYTES:
+                lane = self._ready.popleft()
+                lane.is_ready = False
+                if not await self._has_next(lane):
+                    continue
+                next_size = lane.next_size_bytes
+                if entries and size + next_size > REQUEST_BYTES:
+                    lane.is_ready = True
+                    self._ready.appendleft(lane)
+                    break
+                entries.append(self._start(lane, fields))
+                size += next_size
                 self.look_at(lane)
+            if not entries:
                 continue
-            if lane.under_way_count == len(lane.unresolved):
-                self._seal(lane)
-            if lane.unresolved[lane.under_way_count].encoded is None:
-                await self._encode(lane.unresolved[lane.under_way_count])
-                self.look_at(lane)
-                continue
-            batch = lane.start()
-            self._under_way.append((batch, lane))
-            if lane.partition not in fields or batch.expected_offset is not None:
-                fields[lane.partition] = self._fields(lane.partition, batch.expected_offset)
-            request = produce_request(self._stamped(batch, lane), fields[lane.partition])
-            if batch.expected_offset is not None:
-                del fields[lane.partition]
-            self.look_at(lane)
             try:
-                await call.write(request)
+                await call.write(produce_request(entries))
             except (AioRpcError, asyncio.InvalidStateError):
                 await asyncio.Event().wait()  # the reader knows why, and ends this
+
+    async def _has_next(self, lane: Lane) -> bool:
+        """Whether the lane's next batch may go and is encoded; puts it in line again if it was not."""
+        if not lane.may_go(now_ms=self._clock.monotonic_ms()):
+            return False
+        if lane.identity is None:
+            lane.follow(await self._get_identity())
+            self.look_at(lane)
+            return False
+        if lane.under_way_count == len(lane.unresolved):
+            self._seal(lane)
+        if lane.unresolved[lane.under_way_count].encoded is None:
+            await self._encode(lane.unresolved[lane.under_way_count])
+            self.look_at(lane)
+            return False
+        return True
+
+    def _start(self, lane: Lane, fields: dict[int, bytes]) -> tuple[bytes | memoryview, ...]:
+        """Returns the entry of the lane's next batch, which is under way from now on."""
+        batch = lane.start()
+        self._under_way.append((batch, lane))
+        if batch.expected_offset is not None:
+            own = self._fields(lane.partition, batch.expected_offset)
+        elif lane.partition in fields:
+            own = fields[lane.partition]
+        else:
+            own = fields[lane.partition] = self._fields(lane.partition, None)
+        return produce_entry(self._stamped(batch, lane), own)
 
     def _stamped(self, batch: OutgoingBatch, lane: Lane) -> Batch:
         assert batch.encoded is not None
@@ -250,7 +276,7 @@ class Delivery:
 
     def _fields(self, partition: int, expected_offset: int | None) -> bytes:
         assert self._topic is not None
-        return pb.ProduceRequest(
+        return pb.ProduceEntry(
             topic=self._topic.topic,
             topic_id=self._topic.topic_id,
             partition=partition,
@@ -262,7 +288,10 @@ class Delivery:
         if codec is Codec.NONE or batch.encoded:
             batch.encode(codec, now_ms)
         else:
-            await asyncio.to_thread(batch.encode, codec, now_ms)
+            try:
+                await asyncio.to_thread(batch.encode, codec, now_ms)
+            except RuntimeError:  # the interpreter ends, and starts no more threads
+                batch.encode(codec, now_ms)
 
     async def _get_identity(self) -> Identity:
         if self._identity is None:
@@ -278,18 +307,16 @@ class Delivery:
         try:
             while (response := await call.read()) is not EOF:
                 assert isinstance(response, pb.ProduceResponse)
-                batch, lane = self._under_way.popleft()
-                self._take_answer(batch, lane, response)
+                for result in response.results:
+                    self._take_answer(*self._under_way.popleft(), result)
             raise _StreamLostError(unreachable("the broker ended the stream"))
         except AioRpcError as failure:
             raise _StreamLostError(failure_of(failure)) from failure
 
-    def _take_answer(self, batch: OutgoingBatch, lane: Lane, response: pb.ProduceResponse) -> None:
+    def _take_answer(self, batch: OutgoingBatch, lane: Lane, result: ProduceResult) -> None:
         before = lane.identity
         answer = (
-            receipt_of(response.receipt)
-            if response.HasField("receipt")
-            else error_from(response.error)
+            receipt_of(result.receipt) if result.HasField("receipt") else error_from(result.error)
         )
         was_answered = batch.is_answered
         should_rest = lane.answer(batch, answer)

@@ -71,6 +71,13 @@ class Lane:
         is_due = self.open.is_overdue or now_ms >= self.open.lingers_until_ms
         return self.under_way_count == 0 or is_due
 
+    @property
+    def next_size_bytes(self) -> int:
+        """Of the batch that goes next, which is encoded."""
+        batch = self.unresolved[self.under_way_count].encoded
+        assert batch is not None
+        return batch.header.size_bytes
+
     def _keeps_apart(self, batch: OutgoingBatch) -> bool:
         """Tells whether `batch` may follow what is under way: an expectation goes alone.
 

@@ -219,7 +219,7 @@ class Producer:
 
         Raises the first error of a record whose receipt nobody has awaited; once.
         """
-        self._check_open()
+        self.check_open()
         await self._flush()
         failed, self._failed = self._failed, deque(maxlen=KEPT_FAILURES)
         for batch in failed:
@@ -260,13 +260,19 @@ class Producer:
         if self._closed_because:
             return
         try:
-            await self._clock.wait_for(self._flush(), timeout_ms)
-        except TimeoutError:
-            log.warning(
-                "producer closed with records not sent", topic=self.topic, records=self.unsent_count
-            )
+            if not await self.wait_answered(timeout_ms):
+                count = self.unsent_count
+                log.warning("producer ended with records not sent", topic=self.topic, records=count)
         finally:
             await self._end()
+
+    async def wait_answered(self, timeout_ms: int) -> bool:
+        """Waits until all that was taken is answered; returns whether it is, in this time."""
+        try:
+            await self._clock.wait_for(self._flush(), timeout_ms)
+        except TimeoutError:
+            return not self.unsent_count
+        return True
 
     def forked(self) -> None:
         """Refuses everything from now on: this is a child process."""
@@ -415,7 +421,7 @@ class Producer:
         waiter = asyncio.get_running_loop().create_future()
         self._room_waiters.append(waiter)
         await waiter
-        self._check_open()
+        self.check_open()
 
     async def _flush(self) -> None:
         self._delivery.hurry()
@@ -432,14 +438,15 @@ class Producer:
         self._keyless = self._full
         self._keyed = [self._full] * len(self._keyed)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises PreconditionError CLIENT_CLOSED unless the producer can be used here."""
         if self._closed_because:
             raise PreconditionError("CLIENT_CLOSED", self._closed_because)
         self._connection.check_open()
 
     async def _prepare(self) -> None:
         """Returns once topic and limits are known, and not too old."""
-        self._check_open()
+        self.check_open()
         if self._metadata is None:
             if self._starting is None:
                 self._starting = asyncio.create_task(self._fetch())

@@ -6,9 +6,8 @@ which they came: no partition waits for another. Within a partition order is kep
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import length_hint
 from types import TracebackType
 from typing import Self
 
@@ -24,7 +23,7 @@ from logbroker.client.partition_stream import (
     StreamSettings,
     Timestamp,
 )
-from logbroker.client.record_batch import RecordBatch
+from logbroker.client.record_batch import RecordBatch, RecordCursor
 from logbroker.client.topics import REFRESH_MS, get_topic
 from logbroker.errors import (
     DataLossError,
@@ -116,9 +115,7 @@ class Reader:
         self._is_open = False
         self._is_over = False
         self._is_closed = False
-        self._current: RecordBatch | None = None
-        self._records: Iterator[Record] = iter(())
-        self._offsets: Iterator[int] = iter(())
+        self._cursor = RecordCursor()
 
     async def open(self) -> Self:
         """Returns once the place to start is known in every partition. Raises why it is not."""
@@ -141,8 +138,7 @@ class Reader:
         for stream in self._streams.values():
             stream.end()
         self._inbox.clear()
-        self._records = iter(())
-        self._current = None
+        self._cursor.drop()
         self._wake()
 
     def position(self, partition: int) -> int:
@@ -150,9 +146,8 @@ class Reader:
 
         NotFoundError if it is not read here; PreconditionError before the reader is open.
         """
-        current = self._current
-        if current is not None and current.partition == partition and self._left():
-            return current.offsets[-self._left()]
+        if (offset := self._cursor.offset(partition)) is not None:
+            return offset
         stream = self._stream(partition)
         if stream.position is None:
             message = "open the reader first: where it starts is not known yet"
@@ -167,8 +162,8 @@ class Reader:
         """Goes on at this offset of the partition, wherever it was."""
         await self.open()
         self._stream(partition)
-        if self._current is not None and self._current.partition == partition:
-            self._current, self._records = None, iter(())
+        if self._cursor.offset(partition) is not None:
+            self._cursor.drop()
         self._begin(partition, offset)
         self._is_over = False
 
@@ -183,7 +178,7 @@ class Reader:
 
     async def __anext__(self) -> Record:
         # A cancelled wait loses nothing: what was fetched stays here until it is handed out.
-        for record in self._records:
+        for record in self._cursor.records:
             return record
         return await self._next_record()
 
@@ -200,12 +195,18 @@ class Reader:
 
     async def next_batch(self) -> RecordBatch | None:
         """Returns the next batch, or what is left of the one being read; None at the end."""
-        current, left = self._current, self._left()
-        if current is not None and left:
-            rest = current.behind(current.offsets[-left])
-            self._current, self._records = None, iter(())
+        if rest := self._cursor.drop():
             return rest
         return await self._next_batch()
+
+    def pass_damage(self, batch: RecordBatch, error: DataLossError) -> None:
+        """Skips a batch that turned out not to be readable, or raises and ends the iteration."""
+        if not self._settings.skip_damage:
+            self._is_over = True
+            raise error
+        count = batch.end_offset - batch.first_offset
+        log.warning("reader skipped damaged records", topic=self.topic, skipped=count)
+        self.skipped_count += count
 
     def put(self, stream: PartitionStream, item: RecordBatch | BaseException | None) -> None:
         """Takes what a stream has read, and wakes who waits for it."""
@@ -224,12 +225,11 @@ class Reader:
     async def _next_record(self) -> Record:
         while (batch := await self._next_batch()) is not None:
             try:
-                self._records, self._offsets = batch.iterate()
+                self._cursor.begin(batch)
             except DataLossError as error:
-                self._pass_damage(batch, error)
+                self.pass_damage(batch, error)
                 continue
-            self._current = batch
-            for record in self._records:
+            for record in self._cursor.records:
                 return record
         raise StopAsyncIteration
 
@@ -250,15 +250,6 @@ class Reader:
             await self._wait()
             self._check_open()
         return None
-
-    def _pass_damage(self, batch: RecordBatch, error: DataLossError) -> None:
-        """Skips a batch that cannot be decoded, or raises and ends the iteration."""
-        if not self._settings.skip_damage:
-            self._is_over = True
-            raise error
-        count = batch.end_offset - batch.first_offset
-        log.warning("reader skipped damaged records", topic=self.topic, skipped=count)
-        self.skipped_count += count
 
     async def _open(self) -> None:
         topic = await get_topic(self._connection, self.topic)
@@ -371,10 +362,6 @@ class Reader:
             message = f"partition {partition} of {self.topic} is not read here"
             raise NotFoundError("PARTITION_NOT_FOUND", message, partition=partition)
         return self._streams[partition]
-
-    def _left(self) -> int:
-        """Returns how many records of the current batch are not handed out yet."""
-        return length_hint(self._offsets) if self._current is not None else 0
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
+from operator import length_hint
 
 from crc32c import crc32c
 from google.protobuf.message import DecodeError
@@ -143,7 +144,7 @@ class RecordBatch:
         header = self._batch.header
         try:
             plain = decompress(self._batch.records, header.codec, LENGTH_BYTES_CEILING)
-            records = records_pb2.Records.FromString(plain)
+            records = records_pb2.Records.FromString(plain)  # type: ignore[arg-type]  # any buffer will do
         except (DecodeError, ValueError, InvalidError) as error:
             raise damaged(header, str(error)) from error
         offsets: Sequence[int] = range(header.base_offset, header.base_offset + len(records.values))
@@ -162,6 +163,36 @@ class RecordBatch:
                 if start <= row.record < end
             ],
         )
+
+
+class RecordCursor:
+    """How far the records of a batch have been handed out."""
+
+    __slots__ = ("_batch", "_offsets", "records")
+
+    def __init__(self) -> None:
+        self._batch: RecordBatch | None = None
+        self._offsets: Iterator[int] = iter(())
+        self.records: Iterator[Record] = iter(())
+        """The records to hand out next. Whoever takes one moves the cursor."""
+
+    def begin(self, batch: RecordBatch) -> None:
+        """Goes on with this batch. DataLossError if it is damaged."""
+        self.records, self._offsets = batch.iterate()
+        self._batch = batch
+
+    def offset(self, partition: int) -> int | None:
+        """Returns the offset of the next record, if there is one of this partition."""
+        left = length_hint(self._offsets)
+        if self._batch is None or not left or self._batch.partition != partition:
+            return None
+        return self._batch.offsets[-left]
+
+    def drop(self) -> RecordBatch | None:
+        """Forgets the batch; returns what of it is not handed out yet."""
+        batch, left = self._batch, length_hint(self._offsets)
+        self._batch, self.records, self._offsets = None, iter(()), iter(())
+        return batch.behind(batch.offsets[-left]) if batch is not None and left else None
 
 
 def batch_of(stored: StoredBatch) -> Batch:
