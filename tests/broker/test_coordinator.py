@@ -1,0 +1,403 @@
+"""Topics: created, changed, deleted, made again; and what a stop in between leaves."""
+
+import asyncio
+
+import pytest
+
+from logbroker.config import Durability, LogConfig
+from logbroker.errors import (
+    AlreadyExistsError,
+    DataLossError,
+    ExhaustedError,
+    LogbrokerError,
+    NotFoundError,
+    UnavailableError,
+)
+from logbroker.record.partition_id import PartitionId
+from logbroker.storage.memory import MemoryEngine
+from logbroker.testing.clock import ManualClock
+from logbroker.topic.names import CATALOG_TOPIC
+from logbroker.topic.topic import TopicSettings
+
+from .brokers import batch_of, broker_on, topic_on, values_of
+
+NONE = TopicSettings()
+
+
+def of_users(engine):
+    """Returns the partitions of topics, without those of the journals."""
+    return sorted(found for found in engine.partitions() if not found.topic.startswith("__"))
+
+
+class StubbornEngine(MemoryEngine):
+    """Refuses to open or to delete what `refuses` says; waits for `gate` before it does either."""
+
+    def __init__(self, clock):
+        super().__init__(clock)
+        self.refuses = lambda verb, partition: False
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def _pass(self, verb, partition):
+        if not partition.topic.startswith("__"):
+            await self.gate.wait()
+            if self.refuses(verb, partition):
+                raise ExhaustedError("DISK_FULL", f"no room to {verb} {partition}")
+
+    async def open(self, partition, config):
+        await self._pass("open", partition)
+        return await super().open(partition, config)
+
+    async def delete(self, partition):
+        await self._pass("delete", partition)
+        await super().delete(partition)
+
+
+async def turns():
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+# The plain ways
+
+
+async def test_a_topic_is_there_with_its_settings_after_a_restart():
+    async with broker_on(defaults=LogConfig(segment_ms=9)) as broker:
+        made = await broker.create_topic("a", 3, TopicSettings(durability=Durability.WRITTEN))
+        updated = await broker.update_topic("a", "", TopicSettings(retention_ms=7))
+        grown = await broker.grow_topic("a", made.topic_id, 5)
+        assert (grown.partition_count, grown.settings) == (5, updated.settings)
+    assert made.settings == LogConfig(durability=Durability.WRITTEN, segment_ms=9)
+    async with broker_on(broker.engine.reopened()) as broker:
+        assert broker.get_topic("a") == grown
+        assert grown.settings == LogConfig(
+            durability=Durability.WRITTEN, segment_ms=9, retention_ms=7
+        )
+        assert len(broker.partition_statuses(grown)) == 5
+        for partition in range(5):
+            await broker.produce("a", "", partition, batch_of(b"x"))
+
+
+async def test_new_defaults_do_not_change_topics_that_are_there():
+    async with broker_on() as broker:
+        await broker.create_topic("a", 1, NONE)
+    async with broker_on(broker.engine.reopened(), defaults=LogConfig(segment_ms=1)) as broker:
+        assert broker.get_topic("a").settings == LogConfig()
+        assert (await broker.create_topic("b", 1, NONE)).settings.segment_ms == 1
+
+
+async def test_receipts_follow_an_update_at_once():
+    async with topic_on() as broker:
+        await broker.update_topic("a", "", TopicSettings(durability=Durability.WRITTEN))
+        receipt = await broker.produce("a", "", 0, batch_of(b"x"))
+        assert receipt.durability is Durability.WRITTEN
+
+
+async def test_topics_are_listed_by_name_in_pages():
+    async with broker_on() as broker:
+        for name in ("c", "a", "B", "b"):
+            await broker.create_topic(name, 1, NONE)
+        pages, token = [], ""
+        while True:
+            topics, token = broker.list_topics(2, token)
+            pages.append([topic.topic for topic in topics])
+            if not token:
+                break
+        assert pages == [["B", "a"], ["b", "c"]]
+        assert [topic.topic for topic in broker.list_topics(0, "b")[0]] == ["c"]
+        with pytest.raises(LogbrokerError):
+            broker.list_topics(-1, "")
+
+
+async def test_a_topic_made_again_starts_at_0_and_knows_nothing_of_the_one_before():
+    async with topic_on(partition_count=3) as broker:
+        old = broker.get_topic("a")
+        batch = batch_of(b"old", producer_id=7)
+        await broker.produce("a", "", 0, batch)
+        await broker.delete_topic("a", old.topic_id)
+        assert of_users(broker.engine) == []
+        with pytest.raises(NotFoundError):
+            broker.produce("a", "", 0, batch)
+        new = await broker.create_topic("a", 1, NONE)
+        assert new.topic_id != old.topic_id
+        for call in (
+            lambda: broker.produce("a", old.topic_id, 0, batch),
+            lambda: broker.get_topic("a", old.topic_id),
+        ):
+            with pytest.raises(LogbrokerError) as raised:
+                call()
+            assert raised.value.reason == "TOPIC_RECREATED"
+        receipt = await broker.produce("a", new.topic_id, 0, batch)
+        assert (receipt.base_offset, receipt.duplicate) == (0, False)
+    async with broker_on(broker.engine.reopened()) as broker:
+        assert broker.get_topic("a") == new
+        assert await values_of(broker) == [b"old"]
+
+
+async def test_a_deletion_of_an_older_incarnation_is_refused():
+    async with topic_on() as broker:
+        with pytest.raises(LogbrokerError) as raised:
+            await broker.delete_topic("a", "older")
+        assert raised.value.reason == "TOPIC_RECREATED"
+        broker.get_topic("a")
+
+
+async def test_many_changes_shorten_the_journal_and_lose_nothing():
+    async with topic_on() as broker:
+        for number in range(1, 1_100):
+            await broker.update_topic("a", "", TopicSettings(retention_ms=number))
+        kept = broker.get_topic("a")
+        journal = await broker.engine.open(PartitionId(CATALOG_TOPIC, CATALOG_TOPIC, 0), None)
+        assert journal.bounds().log_start_offset > 1_000
+    async with broker_on(broker.engine.reopened()) as broker:
+        assert broker.get_topic("a") == kept
+
+
+# Callers who come together, or leave
+
+
+async def test_of_two_who_create_at_once_one_creates_and_both_can_write():
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        engine.gate.clear()
+
+        async def create_and_write():
+            try:
+                await broker.create_topic("a", 3, NONE)
+                created = True
+            except AlreadyExistsError:
+                created = False
+            await broker.produce("a", "", 2, batch_of(b"x"))
+            return created
+
+        both = [asyncio.create_task(create_and_write()) for _ in range(2)]
+        await turns()
+        engine.gate.set()
+        assert sorted(await asyncio.gather(*both)) == [False, True]
+
+
+@pytest.mark.parametrize("verb", ["create", "delete", "grow", "update"])
+async def test_a_change_whose_caller_leaves_is_finished(verb):
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        if verb != "create":
+            await broker.create_topic("a", 2, NONE)
+        engine.gate.clear()
+        change = {
+            "create": lambda: broker.create_topic("a", 2, NONE),
+            "delete": lambda: broker.delete_topic("a", ""),
+            "grow": lambda: broker.grow_topic("a", "", 4),
+            "update": lambda: broker.update_topic("a", "", TopicSettings(retention_ms=1)),
+        }[verb]
+        caller = asyncio.create_task(change())
+        await turns()
+        caller.cancel()
+        await asyncio.wait({caller})
+        engine.gate.set()
+        await turns()
+        if verb == "delete":
+            assert of_users(engine) == []
+            await broker.create_topic("a", 1, NONE)
+        else:
+            for partition in range(4 if verb == "grow" else 2):
+                await broker.produce("a", "", partition, batch_of(b"x"))
+
+
+async def test_a_stop_waits_for_a_change_under_way():
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        engine.gate.clear()
+        caller = asyncio.create_task(broker.create_topic("a", 2, NONE))
+        await turns()
+        asyncio.get_running_loop().call_soon(engine.gate.set)
+    assert len(of_users(engine)) == 2
+    assert (await caller).partition_count == 2
+
+
+@pytest.mark.parametrize("other", ["update", "grow"])
+async def test_a_change_that_meets_a_deletion_leaves_no_files(other):
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        await broker.create_topic("a", 4, NONE)
+        engine.gate.clear()
+        change = (
+            broker.update_topic("a", "", TopicSettings(retention_ms=1))
+            if other == "update"
+            else broker.grow_topic("a", "", 8)
+        )
+        both = asyncio.gather(change, broker.delete_topic("a", ""), return_exceptions=True)
+        await turns()
+        engine.gate.set()
+        await both
+        assert of_users(engine) == []
+        await broker.create_topic("a", 1, NONE)
+    async with broker_on(engine.reopened()) as broker:
+        assert broker.stats().damaged_topics == ()
+        assert await values_of(broker) == []
+
+
+async def test_delete_then_create_in_the_same_moment():
+    async with topic_on(partition_count=8) as broker:
+        await broker.produce("a", "", 0, batch_of(b"old"))
+        _, new = await asyncio.gather(
+            broker.delete_topic("a", ""), broker.create_topic("a", 1, NONE)
+        )
+        assert broker.get_topic("a") == new
+        assert await values_of(broker) == []
+
+
+# Failures
+
+
+async def test_a_creation_that_fails_is_taken_back():
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        engine.refuses = lambda verb, partition: verb == "open" and partition.partition == 2
+        with pytest.raises(ExhaustedError):
+            await broker.create_topic("a", 4, NONE)
+        assert of_users(engine) == []
+        with pytest.raises(NotFoundError):
+            broker.get_topic("a")
+        engine.refuses = lambda verb, partition: False
+        await broker.create_topic("a", 4, NONE)
+
+
+async def test_a_growth_that_fails_changes_nothing_and_can_be_tried_again():
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        topic = await broker.create_topic("a", 2, NONE)
+        engine.refuses = lambda verb, partition: verb == "open" and partition.partition == 4
+        with pytest.raises(ExhaustedError):
+            await broker.grow_topic("a", "", 5)
+        assert broker.get_topic("a") == topic
+        engine.refuses = lambda verb, partition: False
+        await broker.grow_topic("a", "", 5)
+        await broker.produce("a", "", 4, batch_of(b"x"))
+        await broker.delete_topic("a", "")
+        assert of_users(engine) == []
+
+
+async def test_a_deletion_that_fails_keeps_the_name_and_is_finished_at_the_next_start():
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        await broker.create_topic("a", 3, NONE)
+        engine.refuses = lambda verb, partition: verb == "delete" and partition.partition == 1
+        with pytest.raises(ExhaustedError):
+            await broker.delete_topic("a", "")
+        with pytest.raises(NotFoundError):
+            broker.get_topic("a")
+        with pytest.raises(UnavailableError):
+            await broker.create_topic("a", 1, NONE)
+    async with broker_on(engine.reopened()) as broker:
+        assert of_users(broker.engine) == []
+        await broker.create_topic("a", 1, NONE)
+        assert await values_of(broker) == []
+
+
+async def test_what_the_journal_could_not_keep_has_not_happened():
+    async with topic_on() as broker:
+        journal = await broker.engine.open(PartitionId(CATALOG_TOPIC, CATALOG_TOPIC, 0), None)
+
+        def failing(batch, **_):
+            future = asyncio.get_running_loop().create_future()
+            future.set_exception(UnavailableError("STORAGE_FAILED", "fsync failed"))
+            return future
+
+        journal.append = failing
+        kept = broker.get_topic("a")
+        for change in (
+            broker.create_topic("b", 1, NONE),
+            broker.update_topic("a", "", TopicSettings(retention_ms=1)),
+            broker.grow_topic("a", "", 3),
+            broker.delete_topic("a", ""),
+        ):
+            with pytest.raises(UnavailableError):
+                await change
+        assert broker.list_topics(0, "")[0] == [kept]
+        await broker.produce("a", "", 0, batch_of(b"x"))
+
+
+# What a stop in between leaves
+
+
+async def test_a_deletion_that_was_interrupted_is_finished_at_the_start():
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        await broker.create_topic("a", 64, NONE)
+        await broker.produce("a", "", 0, batch_of(b"old"))
+        engine.refuses = lambda verb, partition: verb == "delete" and partition.partition >= 32
+        with pytest.raises(ExhaustedError):
+            await broker.delete_topic("a", "")
+        assert len(of_users(engine)) == 32
+        killed = engine.reopened()
+    async with broker_on(killed) as broker:
+        assert of_users(killed) == []
+        assert broker.stats().topic_count == 0
+        await broker.create_topic("a", 1, NONE)
+        assert await values_of(broker) == []
+
+
+async def test_a_creation_that_was_interrupted_is_finished_at_the_start():
+    engine = StubbornEngine(ManualClock())
+    async with broker_on(engine) as broker:
+        engine.gate.clear()
+        caller = asyncio.create_task(broker.create_topic("a", 3, NONE))
+        await turns()
+        killed = engine.reopened()
+        engine.gate.set()
+        await caller
+    assert of_users(killed) == []
+    async with broker_on(killed) as broker:
+        assert len(of_users(killed)) == 3
+        await broker.produce("a", "", 2, batch_of(b"x"))
+
+
+async def test_a_topic_whose_entry_is_lost_is_damaged_and_never_made_again_empty():
+    async with topic_on() as broker:
+        await broker.produce("a", "", 0, batch_of(b"precious"))
+        await broker.create_topic("b", 1, NONE)
+    engine = broker.engine.reopened()
+    journal = await engine.open(PartitionId(CATALOG_TOPIC, CATALOG_TOPIC, 0), None)
+    read = journal.read
+
+    async def damaged(offset, max_bytes):
+        if offset == 0:
+            raise DataLossError("DAMAGED_BATCH", "noise", offset=0, next_offset=1)
+        return await read(offset, max_bytes)
+
+    journal.read = damaged
+    async with broker_on(engine) as broker:
+        assert broker.stats().damaged_topics == ("a",)
+        for call in (
+            lambda: broker.create_topic("a", 1, NONE),
+            lambda: broker.delete_topic("a", ""),
+            lambda: values_of(broker),
+        ):
+            with pytest.raises(UnavailableError) as raised:
+                await call()
+            assert raised.value.reason == "TOPIC_DAMAGED"
+        await broker.produce("b", "", 0, batch_of(b"others serve"))
+    kept = [found for found in of_users(engine) if found.topic == "a"]
+    assert len(kept) == 1, "the bytes are still there"
+
+
+async def test_a_topic_that_cannot_be_opened_does_not_hold_up_the_others_and_is_tried_again():
+    async with topic_on() as broker:
+        await broker.create_topic("b", 1, NONE)
+        kept = broker.engine.reopened()
+    engine = StubbornEngine(broker.clock)
+    engine._logs = kept._logs
+    engine.refuses = lambda verb, partition: verb == "open" and partition.topic == "a"
+    async with broker_on(engine, broker.clock) as broker:
+        await broker.produce("b", "", 0, batch_of(b"x"))
+        with pytest.raises(LogbrokerError):
+            broker.produce("a", "", 0, batch_of(b"x"))
+        engine.refuses = lambda verb, partition: False
+        await broker.clock.advance(10_000)
+        await broker.produce("a", "", 0, batch_of(b"x"))
+
+
+async def test_what_the_caller_raises_comes_out_as_it_was_raised():
+    with pytest.raises(KeyError):
+        async with broker_on():
+            raise KeyError("x")
