@@ -63,7 +63,7 @@ class Client:
         codec: Codec | str = Codec.NONE,
         max_batch_bytes: int = 1 << 20,
         linger_ms: int = 5,
-        max_in_flight: int = 5,
+        max_in_flight: int = 32,
         buffer_bytes: int = 64 << 20,
         idempotent: bool = True,
         delivery_timeout_ms: int = 120_000,

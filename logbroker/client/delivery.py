@@ -213,7 +213,8 @@ class Delivery:
             while not self._ready:
                 self._wake.clear()
                 await self._wake.wait()
-            entries, size = [], 0
+            entries: list[tuple[bytes | memoryview, ...]] = []
+            size = 0
             while self._ready and size < REQUEST_BYTES:
                 lane = self._ready.popleft()
                 lane.is_ready = False
@@ -235,7 +236,7 @@ class Delivery:
                 await asyncio.Event().wait()  # the reader knows why, and ends this
 
     async def _has_next(self, lane: Lane) -> bool:
-        """Whether the lane's next batch may go and is encoded; puts it in line again if it was not."""
+        """Whether the next batch may go now; one to be prepared first waits in line again."""
         if not lane.may_go(now_ms=self._clock.monotonic_ms()):
             return False
         if lane.identity is None:

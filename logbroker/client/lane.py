@@ -19,6 +19,9 @@ from logbroker.record.receipt import Receipt
 
 SEQUENCES = 1 << 32
 
+UNDER_WAY_BYTES = 4 << 20
+"""Beyond this no further batch of a partition goes before one is answered."""
+
 
 class Identity(NamedTuple):
     """A producer, as the broker knows it."""
@@ -50,6 +53,7 @@ class Lane:
         self.failures_in_row = 0
         self.last_error: LogbrokerError | None = None
         self._max_under_way = max_under_way
+        self._under_way_bytes = 0
         self._is_idempotent = is_idempotent
         self._is_rewinding = False
         self._next_sequence = 0
@@ -64,6 +68,8 @@ class Lane:
         """Tells whether a batch may go now, be it one that must be sealed first."""
         if self._is_rewinding or self.is_resting or self.under_way_count >= self._max_under_way:
             return False
+        if self._under_way_bytes >= UNDER_WAY_BYTES:
+            return False
         if self.under_way_count < len(self.unresolved):
             return self._keeps_apart(self.unresolved[self.under_way_count])
         if self.open is None:
@@ -74,9 +80,7 @@ class Lane:
     @property
     def next_size_bytes(self) -> int:
         """Of the batch that goes next, which is encoded."""
-        batch = self.unresolved[self.under_way_count].encoded
-        assert batch is not None
-        return batch.header.size_bytes
+        return self.unresolved[self.under_way_count].size_bytes
 
     def _keeps_apart(self, batch: OutgoingBatch) -> bool:
         """Tells whether `batch` may follow what is under way: an expectation goes alone.
@@ -101,6 +105,7 @@ class Lane:
         """Returns the next batch, now under way and with its sequence."""
         assert self.identity is not None
         batch = self.unresolved[self.under_way_count]
+        self._under_way_bytes += self.next_size_bytes
         self.under_way_count += 1
         batch.is_under_way = True
         if batch.sequence is None:
@@ -112,6 +117,7 @@ class Lane:
     def answer(self, batch: OutgoingBatch, answer: Receipt | LogbrokerError) -> bool:
         """Takes the broker's answer; returns whether the lane should rest before it goes on."""
         self.under_way_count -= 1
+        self._under_way_bytes -= batch.size_bytes
         batch.is_under_way = False
         should_rest = False
         if not batch.is_answered:  # else it was given up meanwhile
@@ -157,7 +163,7 @@ class Lane:
         for batch in self.unresolved:
             batch.in_doubt |= batch.is_under_way
             batch.is_under_way = False
-        self.under_way_count = 0
+        self.under_way_count = self._under_way_bytes = 0
         self._is_rewinding = False
 
     def _fail(self, batch: OutgoingBatch, error: LogbrokerError, *, surely: bool) -> None:

@@ -26,7 +26,8 @@ class OutgoingBatch:
     __slots__ = (
         "_headers", "_seen", "_timestamps", "_waiters", "deadline_ms", "encoded", "error",
         "expected_offset", "granted_bytes", "in_doubt", "is_overdue", "is_under_way", "keys",
-        "left", "lingers_until_ms", "partition", "receipt", "record_count", "sequence", "values",
+        "left", "lingers_until_ms", "partition", "receipt", "record_count", "sequence",
+        "size_bytes", "values",
     )  # fmt: skip
 
     def __init__(self, partition: int, *, lingers_until_ms: int = 0, deadline_ms: int = 0) -> None:
@@ -49,6 +50,8 @@ class OutgoingBatch:
         self.receipt: Receipt | None = None
         self.error: LogbrokerError | None = None
         self.record_count = 0
+        self.size_bytes = 0
+        """As encoded."""
         self.values: list[bytes | None] = []
         self.keys: list[bytes | None] | None = None
         """None while every key is null."""
@@ -123,6 +126,7 @@ class OutgoingBatch:
         if self.encoded is None:
             columns = Columns(self.values, self.keys, self._timestamps, self._headers)
             self.encoded = encode_batch(columns, now_ms=now_ms, codec=codec)
+            self.size_bytes = self.encoded.header.size_bytes
             self._drop_records()
         return self.encoded
 

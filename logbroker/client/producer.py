@@ -53,7 +53,7 @@ class ProducerSettings:
     """A batch of this size is full. Larger messages travel faster, up to about 1 MiB."""
     linger_ms: int = 5
     """How long a batch waits for more records while others of its partition are under way."""
-    max_in_flight: int = 5
+    max_in_flight: int = 32
     """How many batches of a partition are under way at once; 1 without idempotence."""
     buffer_bytes: int = 64 << 20
     """Bytes of records held until they are answered; then `send` waits."""
@@ -327,8 +327,7 @@ class Producer:
             batch = None
         size = room.bytes_in(batch) if batch else room.size
         if batch is None or batch.left < size:
-            used = batch.granted_bytes if batch else 0
-            grant = max(size, min(GRANT_BYTES, self._max_batch_bytes - used))
+            grant = self._grant(batch, size)
             if self._held_bytes and self._held_bytes + grant > self._settings.buffer_bytes:
                 self._delivery.hurry()
                 return None
@@ -345,6 +344,13 @@ class Producer:
             batch.granted_bytes += grant
         batch.left -= size
         return batch
+
+    def _grant(self, batch: OutgoingBatch | None, size: int) -> int:
+        """Returns the room to add, so that `size` bytes fit, and no record over the limit does."""
+        left = batch.left if batch else 0
+        used = batch.granted_bytes - left if batch else 0
+        step = min(GRANT_BYTES, self._limits.record_bytes, self._max_batch_bytes - used)
+        return max(size, step) - left
 
     def _is_full(self, batch: OutgoingBatch, size: int) -> bool:
         used = batch.granted_bytes - batch.left

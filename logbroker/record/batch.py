@@ -112,7 +112,7 @@ class Batch(NamedTuple):
     """A header and the records it is about, as serialized (and perhaps compressed)."""
 
     header: BatchHeader
-    records: bytes
+    records: bytes | memoryview
 
     @classmethod
     def unstamped(
@@ -140,7 +140,7 @@ class Batch(NamedTuple):
 
     def encode(self, seed: int) -> bytes:
         """Returns the bytes as a segment file has them."""
-        return self.header.encode(seed) + self.records
+        return b"".join((self.header.encode(seed), self.records))
 
     @classmethod
     def decode(cls, data: bytes, seed: int, at: int = 0) -> Self:

@@ -115,7 +115,7 @@ def check_batch(batch: Batch, limits: RecordLimits) -> None:
         raise _bad("records_crc is not the CRC-32C of the records")
     plain = decompress(data, codec, limits.batch_bytes)
     try:
-        records = records_pb2.Records.FromString(plain)
+        records = records_pb2.Records.FromString(plain)  # type: ignore[arg-type]  # any buffer will do
     except DecodeError as error:
         raise _bad("records are not a Records message") from error
     _check_columns(records, header)
@@ -243,7 +243,7 @@ def _parse(batch: Batch) -> records_pb2.Records:
     header = batch.header
     try:
         plain = decompress(batch.records, header.codec, LENGTH_BYTES_CEILING)
-        return records_pb2.Records.FromString(plain)
+        return records_pb2.Records.FromString(plain)  # type: ignore[arg-type]  # any buffer will do
     except (DecodeError, ValueError, InvalidError) as error:
         raise _unreadable(header, str(error)) from error
 

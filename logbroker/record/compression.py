@@ -37,12 +37,13 @@ def compress(data: bytes, codec: Codec) -> bytes:
             return zstandard.ZstdCompressor(level=3).compress(data)
 
 
-def decompress(data: bytes, codec: Codec, max_bytes: int) -> bytes:
+def decompress(data: bytes | memoryview, codec: Codec, max_bytes: int) -> bytes | memoryview:
     """Returns what was compressed. InvalidError if it is none, or longer than `max_bytes`."""
+    out = data
     try:
         match codec:
             case Codec.NONE:
-                out = data
+                pass
             case Codec.GZIP:
                 out = _gunzip(data, max_bytes)
             case Codec.ZSTD:
@@ -55,7 +56,7 @@ def decompress(data: bytes, codec: Codec, max_bytes: int) -> bytes:
     return out
 
 
-def _gunzip(data: bytes, max_bytes: int) -> bytes:
+def _gunzip(data: bytes | memoryview, max_bytes: int) -> bytes:
     engine = zlib.decompressobj(wbits=GZIP_WINDOW)
     out = engine.decompress(data, max_bytes + 1)
     if len(out) <= max_bytes and (not engine.eof or engine.unused_data):
@@ -63,7 +64,7 @@ def _gunzip(data: bytes, max_bytes: int) -> bytes:
     return out
 
 
-def _unzstd(data: bytes, max_bytes: int) -> bytes:
+def _unzstd(data: bytes | memoryview, max_bytes: int) -> bytes:
     engine = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
     parts, size, at = [], 0, 0
     while at < len(data) and size <= max_bytes and not engine.eof:

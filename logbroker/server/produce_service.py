@@ -3,6 +3,8 @@
 import asyncio
 from asyncio import Future
 from collections import Counter, deque
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any, Protocol
 
 import grpc
@@ -16,7 +18,7 @@ from logbroker.server.open_streams import OpenStreams, shutting_down
 from logbroker.v1 import produce_service_pb2 as pb
 from logbroker.v1 import record_pb2
 from logbroker.wire.convert import headers_of, receipt_to_proto
-from logbroker.wire.produce_request import produced_of
+from logbroker.wire.produce_request import Produced, entries_of
 from logbroker.wire.status import error_to_proto
 
 FIRST_EPOCH = 0
@@ -153,45 +155,45 @@ class ProduceStream:
             await self._broker.budget.wait_room(size)
             self._is_waiting = False
             self._held += size
-            answer = self._begin(data)
-            if isinstance(answer, pb.ProduceResponse):
+            begun = [self._begin(produced) for produced in entries_of(data)]
+            if not self._under_way and all(under_way.done() for under_way in begun):
+                await self._context.write(_response(map(self._result_of, begun)))
                 self._give(size)
-                await self._context.write(answer)
-            else:
-                self._under_way.append((answer, size))
-                self._has_more.set()
+                continue
+            for under_way in begun:
+                self._under_way.append((under_way, 0))
+            self._under_way[-1] = begun[-1], size
+            self._has_more.set()
 
-    def _begin(self, data: bytes) -> pb.ProduceResponse | Future[Receipt]:
-        """Returns the answer, if nothing is to be waited for."""
+    def _begin(self, produced: Produced) -> Future[Receipt]:
         try:
-            under_way = self._broker.produce(*produced_of(data))
+            return self._broker.produce(*produced)
         except LogbrokerError as error:
-            under_way = asyncio.get_running_loop().create_future()
-            under_way.set_exception(error)
-        if under_way.done() and not self._under_way:
-            return self._answer_of(under_way)
-        return under_way
+            refused = asyncio.get_running_loop().create_future()
+            refused.set_exception(error)
+            return refused
 
     async def _answer(self) -> None:
         while not (self._is_read_out and not self._under_way):
             await self._has_more.wait()
             self._has_more.clear()
             while self._under_way:
-                under_way, size = self._under_way[0]
-                if not under_way.done():
-                    await asyncio.wait({under_way})
-                await self._context.write(self._answer_of(under_way))
-                self._under_way.popleft()
-                self._give(size)
+                if not self._under_way[0][0].done():
+                    await asyncio.wait({self._under_way[0][0]})
+                done = list(takewhile(lambda begun: begun[0].done(), self._under_way))
+                await self._context.write(_response(self._result_of(one) for one, _ in done))
+                for _, size in done:  # only now: while any is left, the reader answers nothing
+                    self._under_way.popleft()
+                    self._give(size)
 
-    def _answer_of(self, under_way: Future[Receipt]) -> pb.ProduceResponse:
+    def _result_of(self, under_way: Future[Receipt]) -> record_pb2.ProduceResult:
         error = under_way.exception()
         if error is None:
-            return pb.ProduceResponse(receipt=receipt_to_proto(under_way.result()))
+            return _result(under_way.result())
         if not isinstance(error, LogbrokerError):
             raise error
         self._broker.error_counts[error.reason] += 1
-        return pb.ProduceResponse(error=error_to_proto(error))
+        return _result(error)
 
     def _give(self, size: int) -> None:
         self._own.give(size)
@@ -209,7 +211,11 @@ def _record(record: record_pb2.Record) -> NewRecord:
     )
 
 
-def _result(result: Receipt | LogbrokerError) -> record_pb2.PublishResult:
+def _response(results: Iterable[record_pb2.ProduceResult]) -> pb.ProduceResponse:
+    return pb.ProduceResponse(results=results)
+
+
+def _result(result: Receipt | LogbrokerError) -> record_pb2.ProduceResult:
     if isinstance(result, LogbrokerError):
-        return record_pb2.PublishResult(error=error_to_proto(result))
-    return record_pb2.PublishResult(receipt=receipt_to_proto(result))
+        return record_pb2.ProduceResult(error=error_to_proto(result))
+    return record_pb2.ProduceResult(receipt=receipt_to_proto(result))

@@ -78,7 +78,7 @@ class FaultyDisk(Disk):
             self._contents[inode] = b"" if is_new else path.read_bytes()
         return descriptor
 
-    def write(self, descriptor: int, buffers: Sequence[bytes], position: int) -> None:
+    def write(self, descriptor: int, buffers: Sequence[bytes | memoryview], position: int) -> None:
         """As Disk."""
         torn_bytes = self._torn_bytes("write")
         if torn_bytes:

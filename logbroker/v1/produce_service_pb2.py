@@ -22,30 +22,31 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from logbroker.v1 import error_pb2 as logbroker_dot_v1_dot_error__pb2
 from logbroker.v1 import record_pb2 as logbroker_dot_v1_dot_record__pb2
 from logbroker.v1 import stored_batch_pb2 as logbroker_dot_v1_dot_stored__batch__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"logbroker/v1/produce_service.proto\x12\x0clogbroker.v1\x1a\x18logbroker/v1/error.proto\x1a\x19logbroker/v1/record.proto\x1a\x1flogbroker/v1/stored_batch.proto\"\xa0\x01\n\x0eProduceRequest\x12(\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x19.logbroker.v1.StoredBatch\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x10\n\x08topic_id\x18\x03 \x01(\t\x12\x11\n\tpartition\x18\x04 \x01(\x05\x12\x1c\n\x0f\x65xpected_offset\x18\x05 \x01(\x03H\x00\x88\x01\x01\x42\x12\n\x10_expected_offset\"k\n\x0fProduceResponse\x12(\n\x07receipt\x18\x01 \x01(\x0b\x32\x15.logbroker.v1.ReceiptH\x00\x12$\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x13.logbroker.v1.ErrorH\x00\x42\x08\n\x06result\"\xb0\x01\n\x0ePublishRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12%\n\x07records\x18\x03 \x03(\x0b\x32\x14.logbroker.v1.Record\x12\x16\n\tpartition\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x1c\n\x0f\x65xpected_offset\x18\x05 \x01(\x03H\x01\x88\x01\x01\x42\x0c\n\n_partitionB\x12\n\x10_expected_offset\"?\n\x0fPublishResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.logbroker.v1.PublishResult\"\x17\n\x15\x43reateProducerRequest\"E\n\x16\x43reateProducerResponse\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x05\x32\x81\x02\n\x0eProduceService\x12J\n\x07Produce\x12\x1c.logbroker.v1.ProduceRequest\x1a\x1d.logbroker.v1.ProduceResponse(\x01\x30\x01\x12\x46\n\x07Publish\x12\x1c.logbroker.v1.PublishRequest\x1a\x1d.logbroker.v1.PublishResponse\x12[\n\x0e\x43reateProducer\x12#.logbroker.v1.CreateProducerRequest\x1a$.logbroker.v1.CreateProducerResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"logbroker/v1/produce_service.proto\x12\x0clogbroker.v1\x1a\x19logbroker/v1/record.proto\x1a\x1flogbroker/v1/stored_batch.proto\"=\n\x0eProduceRequest\x12+\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1a.logbroker.v1.ProduceEntry\"\x9e\x01\n\x0cProduceEntry\x12(\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x19.logbroker.v1.StoredBatch\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x10\n\x08topic_id\x18\x03 \x01(\t\x12\x11\n\tpartition\x18\x04 \x01(\x05\x12\x1c\n\x0f\x65xpected_offset\x18\x05 \x01(\x03H\x00\x88\x01\x01\x42\x12\n\x10_expected_offset\"?\n\x0fProduceResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.logbroker.v1.ProduceResult\"\xb0\x01\n\x0ePublishRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12%\n\x07records\x18\x03 \x03(\x0b\x32\x14.logbroker.v1.Record\x12\x16\n\tpartition\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x1c\n\x0f\x65xpected_offset\x18\x05 \x01(\x03H\x01\x88\x01\x01\x42\x0c\n\n_partitionB\x12\n\x10_expected_offset\"?\n\x0fPublishResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.logbroker.v1.ProduceResult\"\x17\n\x15\x43reateProducerRequest\"E\n\x16\x43reateProducerResponse\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x05\x32\x81\x02\n\x0eProduceService\x12J\n\x07Produce\x12\x1c.logbroker.v1.ProduceRequest\x1a\x1d.logbroker.v1.ProduceResponse(\x01\x30\x01\x12\x46\n\x07Publish\x12\x1c.logbroker.v1.PublishRequest\x1a\x1d.logbroker.v1.PublishResponse\x12[\n\x0e\x43reateProducer\x12#.logbroker.v1.CreateProducerRequest\x1a$.logbroker.v1.CreateProducerResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'logbroker.v1.produce_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PRODUCEREQUEST']._serialized_start=139
-  _globals['_PRODUCEREQUEST']._serialized_end=299
-  _globals['_PRODUCERESPONSE']._serialized_start=301
-  _globals['_PRODUCERESPONSE']._serialized_end=408
-  _globals['_PUBLISHREQUEST']._serialized_start=411
-  _globals['_PUBLISHREQUEST']._serialized_end=587
-  _globals['_PUBLISHRESPONSE']._serialized_start=589
-  _globals['_PUBLISHRESPONSE']._serialized_end=652
-  _globals['_CREATEPRODUCERREQUEST']._serialized_start=654
-  _globals['_CREATEPRODUCERREQUEST']._serialized_end=677
-  _globals['_CREATEPRODUCERRESPONSE']._serialized_start=679
-  _globals['_CREATEPRODUCERRESPONSE']._serialized_end=748
-  _globals['_PRODUCESERVICE']._serialized_start=751
-  _globals['_PRODUCESERVICE']._serialized_end=1008
+  _globals['_PRODUCEREQUEST']._serialized_start=112
+  _globals['_PRODUCEREQUEST']._serialized_end=173
+  _globals['_PRODUCEENTRY']._serialized_start=176
+  _globals['_PRODUCEENTRY']._serialized_end=334
+  _globals['_PRODUCERESPONSE']._serialized_start=336
+  _globals['_PRODUCERESPONSE']._serialized_end=399
+  _globals['_PUBLISHREQUEST']._serialized_start=402
+  _globals['_PUBLISHREQUEST']._serialized_end=578
+  _globals['_PUBLISHRESPONSE']._serialized_start=580
+  _globals['_PUBLISHRESPONSE']._serialized_end=643
+  _globals['_CREATEPRODUCERREQUEST']._serialized_start=645
+  _globals['_CREATEPRODUCERREQUEST']._serialized_end=668
+  _globals['_CREATEPRODUCERRESPONSE']._serialized_start=670
+  _globals['_CREATEPRODUCERRESPONSE']._serialized_end=739
+  _globals['_PRODUCESERVICE']._serialized_start=742
+  _globals['_PRODUCESERVICE']._serialized_end=999
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,3 @@
-from logbroker.v1 import error_pb2 as _error_pb2
 from logbroker.v1 import record_pb2 as _record_pb2
 from logbroker.v1 import stored_batch_pb2 as _stored_batch_pb2
 from google.protobuf.internal import containers as _containers
@@ -10,6 +9,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ProduceRequest(_message.Message):
+    __slots__ = ("entries",)
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[ProduceEntry]
+    def __init__(self, entries: _Optional[_Iterable[_Union[ProduceEntry, _Mapping]]] = ...) -> None: ...
+
+class ProduceEntry(_message.Message):
     __slots__ = ("batch", "topic", "topic_id", "partition", "expected_offset")
     BATCH_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
@@ -24,12 +29,10 @@ class ProduceRequest(_message.Message):
     def __init__(self, batch: _Optional[_Union[_stored_batch_pb2.StoredBatch, _Mapping]] = ..., topic: _Optional[str] = ..., topic_id: _Optional[str] = ..., partition: _Optional[int] = ..., expected_offset: _Optional[int] = ...) -> None: ...
 
 class ProduceResponse(_message.Message):
-    __slots__ = ("receipt", "error")
-    RECEIPT_FIELD_NUMBER: _ClassVar[int]
-    ERROR_FIELD_NUMBER: _ClassVar[int]
-    receipt: _record_pb2.Receipt
-    error: _error_pb2.Error
-    def __init__(self, receipt: _Optional[_Union[_record_pb2.Receipt, _Mapping]] = ..., error: _Optional[_Union[_error_pb2.Error, _Mapping]] = ...) -> None: ...
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[_record_pb2.ProduceResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[_record_pb2.ProduceResult, _Mapping]]] = ...) -> None: ...
 
 class PublishRequest(_message.Message):
     __slots__ = ("topic", "topic_id", "records", "partition", "expected_offset")
@@ -48,8 +51,8 @@ class PublishRequest(_message.Message):
 class PublishResponse(_message.Message):
     __slots__ = ("results",)
     RESULTS_FIELD_NUMBER: _ClassVar[int]
-    results: _containers.RepeatedCompositeFieldContainer[_record_pb2.PublishResult]
-    def __init__(self, results: _Optional[_Iterable[_Union[_record_pb2.PublishResult, _Mapping]]] = ...) -> None: ...
+    results: _containers.RepeatedCompositeFieldContainer[_record_pb2.ProduceResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[_record_pb2.ProduceResult, _Mapping]]] = ...) -> None: ...
 
 class CreateProducerRequest(_message.Message):
     __slots__ = ()

@@ -57,10 +57,11 @@ class ProduceServiceServicer:
     """
 
     def Produce(self, request_iterator, context):
-        """Appends batches, answered one by one in the order they were sent; any number may be
-        under way. An error answers its request alone and the stream goes on. The broker slows a
-        stream by not reading it. Batches under way when a stream breaks may or may not be
-        stored: send them again, with their sequences.
+        """Appends batches, each answered for itself and in the order they were sent; any number may
+        be under way. An error answers its batch alone and the stream goes on; only bytes that are
+        no request end it, with `INVALID_ARGUMENT`. The broker slows a stream by not reading it.
+        Batches under way when a stream breaks may or may not be stored: send them again, with
+        their sequences.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -52,7 +52,7 @@ class Receipt(_message.Message):
     duplicate: bool
     def __init__(self, topic: _Optional[str] = ..., topic_id: _Optional[str] = ..., partition: _Optional[int] = ..., base_offset: _Optional[int] = ..., record_count: _Optional[int] = ..., append_time_ms: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., duplicate: _Optional[bool] = ...) -> None: ...
 
-class PublishResult(_message.Message):
+class ProduceResult(_message.Message):
     __slots__ = ("receipt", "error")
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]

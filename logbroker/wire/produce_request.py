@@ -1,17 +1,20 @@
-"""A ProduceRequest: a batch as a segment file has it, then some fields.
+"""A ProduceRequest: entries, each a batch as a segment file has it and then some fields.
 
 Our clients send the batch first and in exactly the stored layout, so that its records
 need no copy and its header no parser. Any other order and encoding is read as well.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from logbroker.errors import InvalidError
 from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader
-from logbroker.v1.produce_service_pb2 import ProduceRequest
+from logbroker.v1.produce_service_pb2 import ProduceEntry, ProduceRequest
+
+ENTRY_TAG = 0x0A
+"""Field 1, length-delimited."""
 
 
 class Produced(NamedTuple):
@@ -24,44 +27,74 @@ class Produced(NamedTuple):
     expected_offset: int | None
 
 
-def produce_request(batch: Batch, fields: bytes) -> bytes:
-    """Returns a serialized ProduceRequest: `batch`, then `fields`, serialized without one."""
-    return batch.header.encode(0) + batch.records + fields
+def produce_entry(batch: Batch, fields: bytes) -> tuple[bytes | memoryview, ...]:
+    """Returns the parts of an entry: `batch`, then `fields`, a ProduceEntry without one."""
+    size = batch.header.size_bytes + len(fields)
+    return b"\x0a" + _varint(size), batch.header.encode(0), batch.records, fields
 
 
-def produced_of(data: bytes) -> Produced:
-    """Reads a request. InvalidError for bytes that are none; the batch is not yet checked."""
+def produce_request(entries: Iterable[tuple[bytes | memoryview, ...]]) -> bytes:
+    """Returns a serialized ProduceRequest."""
+    return b"".join(part for entry in entries for part in entry)
+
+
+def entries_of(data: bytes) -> list[Produced]:
+    """Reads a request. InvalidError for bytes that are none; the batches are not yet checked."""
     try:
-        if batch := _as_stored(data):
-            fields = ProduceRequest.FromString(data[batch.header.size_bytes :])
-            if not fields.HasField("batch"):
-                return _produced(fields, batch)
-        fields = ProduceRequest.FromString(data)
+        entries, view, at = [], memoryview(data), 0
+        while at < len(data):
+            start, end = _entry_at(data, at)
+            produced = _as_stored(view, start, end)
+            if produced is None:
+                return [_parsed(entry) for entry in ProduceRequest.FromString(data).entries]
+            entries.append(produced)
+            at = end
     except DecodeError as error:
         raise InvalidError("INVALID_ARGUMENT", "the bytes are not a ProduceRequest") from error
-    return _produced(fields, _parsed(fields))
+    return entries
 
 
-def _produced(fields: ProduceRequest, batch: Batch) -> Produced:
-    expected = fields.expected_offset if fields.HasField("expected_offset") else None
-    return Produced(fields.topic, fields.topic_id, fields.partition, batch, expected)
+def _entry_at(data: bytes, at: int) -> tuple[int, int]:
+    """Returns where the entry behind this tag starts and ends; nowhere if it is no entry."""
+    if data[at] != ENTRY_TAG:
+        return at, at
+    value, shift = 0, 0
+    for place in range(at + 1, min(at + 6, len(data))):
+        value |= (data[place] & 127) << shift
+        if data[place] < 128:
+            return place + 1, place + 1 + value
+        shift += 7
+    return at, at
 
 
-def _as_stored(data: bytes) -> Batch | None:
-    """Returns the batch at the front where it has the stored layout."""
-    if len(data) < HEADER.size:
+def _as_stored(data: memoryview, start: int, end: int) -> Produced | None:
+    """Reads an entry that begins with a batch in the stored layout; None for any other."""
+    if end > len(data) or end - start < HEADER.size:
         return None
-    packed: Sequence[int] = HEADER.unpack_from(data)
+    packed: Sequence[int] = HEADER.unpack_from(data, start)
     if packed[::2] != TAGS:
         return None
     length, *fields, _, records_length = packed[1::2]
     header = BatchHeader._make((*fields, _padded(records_length)))
-    is_whole = header.records_bytes >= 0 and len(data) >= header.size_bytes
+    records_end = start + header.size_bytes
+    is_whole = header.records_bytes >= 0 and records_end <= end
     if not is_whole or _padded(length) != header.size_bytes - LENGTH_BYTES:
         return None
+    rest = ProduceEntry.FromString(bytes(data[records_end:end]))
+    if rest.HasField("batch"):
+        return None  # it is in two parts, to be merged
     if not header.offset_span:
         header = header._replace(offset_span=header.record_count)
-    return Batch(header, data[HEADER.size : header.size_bytes])
+    return _produced(rest, Batch(header, data[start + HEADER.size : records_end]))
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def _padded(varint: object) -> int:
@@ -72,9 +105,12 @@ def _padded(varint: object) -> int:
     return one & 127 | (two & 127) << 7 | (three & 127) << 14 | four << 21 if is_padded else -1
 
 
-def _parsed(fields: ProduceRequest) -> Batch:
-    if not fields.HasField("batch"):
-        raise InvalidError("INVALID_ARGUMENT", "the request has no batch")
+def _produced(fields: ProduceEntry, batch: Batch) -> Produced:
+    expected = fields.expected_offset if fields.HasField("expected_offset") else None
+    return Produced(fields.topic, fields.topic_id, fields.partition, batch, expected)
+
+
+def _parsed(fields: ProduceEntry) -> Produced:
     batch = fields.batch
     header = BatchHeader(
         batch.base_offset,
@@ -89,4 +125,4 @@ def _parsed(fields: ProduceRequest) -> Batch:
         batch.records_crc,
         len(batch.records),
     )
-    return Batch(header, batch.records)
+    return _produced(fields, Batch(header, batch.records))

@@ -42,7 +42,7 @@ class Disk:
         with _translated("close"):
             os.close(descriptor)
 
-    def write(self, descriptor: int, buffers: Sequence[bytes], position: int) -> None:
+    def write(self, descriptor: int, buffers: Sequence[bytes | memoryview], position: int) -> None:
         """Writes all of it."""
         try:
             written = os.pwritev(descriptor, buffers, position)
