@@ -17,6 +17,8 @@ FRONT = struct.Struct("<BIBqBqBIBIBq24xBIBIBI")
 HEADER_BYTES = HEADER.size
 PADDING, PADDED = 0x80808080, 0x00808080
 assert FRONT.size == HEADER_BYTES
+UNCHECKED_TAGS = (0x0A, 0x5D, 0x7A)
+"""The first one, and those that header_crc is not of."""
 
 Buffer = bytes | memoryview
 
@@ -50,9 +52,9 @@ def walk(data: Buffer, seed: int, at: int, offset: int) -> Iterator[Walked]:
         while at + HEADER_BYTES <= size:
             (
                 tag, length, _, base_offset, _, append_time_ms, _, record_count, _, offset_span,
-                _, max_timestamp_ms, _, records_crc, _, header_crc, last_tag, records_length,
+                _, max_timestamp_ms, _, records_crc, crc_tag, header_crc, last_tag, records_length,
             ) = unpack(view, at)  # fmt: skip
-            if tag != 0x0A or base_offset != offset or last_tag != 0x7A:
+            if base_offset != offset or (tag, crc_tag, last_tag) != UNCHECKED_TAGS:
                 return
             if length & PADDING != PADDED or records_length & PADDING != PADDED:
                 return

@@ -42,6 +42,11 @@ class Place:
             for value in values:
                 await log.append(batch_of(value))
 
+    async def flushed(self, log):
+        """Returns when no flush runs."""
+        if task := log._flusher._task:
+            await task
+
     def files(self, suffix=".log"):
         return sorted(self.directory.glob(f"*{suffix}"))
 

@@ -1,0 +1,253 @@
+"""One partition's log: rolling, retention, group commit, reading while files go (C15, C17)."""
+
+import asyncio
+
+from logbroker.config import Durability, LogConfig
+from logbroker.errors import OffsetOutOfRangeError
+from logbroker.storage.engine import Bounds
+from logbroker.testing.engine_contract import (
+    EVERYTHING,
+    PARTITION,
+    batch_of,
+    error_of,
+    values_from,
+)
+from logbroker.testing.faulty_disk import FaultyDisk
+
+LARGE = [f"{number:02}" * 300 for number in range(40)]
+
+
+def test_a_segment_rolls_by_size(place, run):
+    async def test():
+        await place.fill(LARGE, segment_bytes=4_096)
+        size = sum(path.stat().st_size for path in place.files())
+        assert size // 4_096 <= len(place.files()) <= size // 4_096 + 8
+        assert all(path.stat().st_size <= 4_096 for path in place.files())
+        assert len(place.files(".index")) == len(place.files())
+
+    run(test)
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own(place, run):
+    async def test():
+        await place.fill(["a", "b" * 10_000, "c"], segment_bytes=4_096)
+        assert [int(path.stem) for path in place.files()] == [0, 1, 2]
+
+    run(test)
+
+
+def test_a_segment_rolls_by_age_without_traffic(place, run):
+    async def test():
+        async with place.log(segment_ms=10_000) as log:
+            await log.append(batch_of("a"))
+            await place.clock.advance(9_000)
+            await log.append(batch_of("b"))
+            await place.clock.advance(1_000)
+            await log.housekeep()
+            await log.append(batch_of("c"))
+            assert [int(path.stem) for path in place.files()] == [0, 2]
+            assert await values_from(log, 0) == ["a", "b", "c"]
+
+    run(test)
+
+
+def test_odd_record_timestamps_roll_and_retain_nothing(place, run):
+    async def test():
+        async with place.log(segment_ms=3_600_000, retention_ms=3_600_000) as log:
+            for number in range(60):
+                stamp = [number, number * 10**15, place.clock.now_ms()][number % 3]
+                await log.append(batch_of("v", timestamps_ms=[stamp]))
+            await log.housekeep()
+            assert log.bounds() == Bounds(0, 60, 60)
+        assert len(place.files()) == 1
+
+    run(test)
+
+
+def test_retention_by_time_takes_the_active_segment_too_and_keeps_the_next_offset(place, run):
+    async def test():
+        async with place.engine(check_interval_ms=1_000) as engine:
+            log = await engine.open(PARTITION, LogConfig(retention_ms=5_000))
+            await log.append(batch_of("a", "b"))
+            await place.clock.advance(4_500)
+            await engine.housekeep()
+            assert log.bounds() == Bounds(0, 2, 2)
+            await place.clock.advance(1_500)
+            await engine.housekeep()
+            assert log.bounds() == Bounds(2, 2, 2)
+            assert place.files() == []
+        async with place.log() as log:
+            assert log.bounds() == Bounds(2, 2, 2)
+            assert (await log.append(batch_of("c"))).header.base_offset == 2
+
+    run(test)
+
+
+def test_retention_by_size_keeps_at_least_that_much(place, run):
+    async def test():
+        async with place.log(segment_bytes=4_096, retention_bytes=10_000) as log:
+            for value in LARGE:
+                await log.append(batch_of(value))
+            await log.housekeep()
+            start = log.bounds().log_start_offset
+            assert 10_000 <= log.stats().size_bytes <= 10_000 + 4_096
+            assert await values_from(log, start) == LARGE[start:]
+            assert int(place.files()[0].stem) == start
+            error = await error_of(log.read(0, 1))
+            assert isinstance(error, OffsetOutOfRangeError)
+            assert error.details["log_start_offset"] == str(start)
+
+    run(test)
+
+
+def test_a_new_config_is_taken_when_opened_again(place, run):
+    async def test():
+        async with place.engine() as engine:
+            log = await engine.open(PARTITION, LogConfig())
+            await log.append(batch_of("a"))
+            await engine.open(PARTITION, LogConfig(retention_ms=1))
+            await place.clock.advance(2)
+            await engine.housekeep()
+            assert log.bounds() == Bounds(1, 1, 1)
+
+    run(test)
+
+
+def test_reads_under_retention_get_their_records_or_the_new_bounds(place, run):
+    async def test():
+        async with place.log(segment_bytes=4_096) as log:
+            for value in LARGE:
+                await log.append(batch_of(value))
+            await asyncio.sleep(0)
+
+            async def read_all():
+                offset, seen = 0, []
+                while offset < 40:
+                    try:
+                        run = await log.read(offset, 700)
+                    except OffsetOutOfRangeError as error:
+                        offset = int(error.details["log_start_offset"])
+                        continue
+                    seen.append(offset)
+                    offset = run.next_offset
+                    await asyncio.sleep(0)
+                return seen
+
+            readers = [asyncio.create_task(read_all()) for _ in range(4)]
+            finders = [asyncio.create_task(log.find(0)) for _ in range(4)]
+            for offset in range(5, 40, 5):
+                await asyncio.sleep(0)
+                await log.trim(offset)
+            for seen in await asyncio.gather(*readers):
+                assert seen == sorted(seen)
+                assert seen[-1] == 39
+            assert all(found is not None for found in await asyncio.gather(*finders))
+
+    run(test)
+
+
+def test_removed_files_are_not_held_open(place, run):
+    async def test():
+        async with place.engine() as engine:
+            log = await engine.open(PARTITION, LogConfig(segment_bytes=4_096))
+            for value in LARGE:
+                await log.append(batch_of(value))
+            await values_from(log, 0)
+            before = engine.stats().open_file_count
+            await log.trim(40)
+            assert before > 3
+            assert engine.stats().open_file_count == 1
+
+    run(test)
+
+
+def test_appends_that_arrive_during_a_flush_share_the_next_one(place, run):
+    async def test():
+        disk = FaultyDisk(place.data_dir)
+        async with place.log(disk) as log:
+            await log.append(batch_of("first"))
+            before = disk.sync_count
+            appends = [log.append(batch_of("v")) for _ in range(50)]
+            assert log.bounds().high_watermark == 1
+            await asyncio.gather(*appends)
+            assert disk.sync_count - before <= 2
+            assert log.bounds() == Bounds(0, 51, 51)
+
+    run(test)
+
+
+def test_synced_records_are_read_only_after_their_flush(place, run):
+    async def test():
+        async with place.log() as log:
+            append = log.append(batch_of("a"))
+            assert log.bounds() == Bounds(0, 0, 1)
+            assert await log.read(0, EVERYTHING) == (b"", 0)
+            await append
+            assert await values_from(log, 0) == ["a"]
+
+    run(test)
+
+
+def test_a_written_append_is_complete_at_once_and_an_idle_log_has_no_task(place, run):
+    async def test():
+        async with place.log(durability=Durability.WRITTEN, flush_interval_ms=50) as log:
+            before = len(asyncio.all_tasks())
+            append = log.append(batch_of("a"))
+            assert append.done()
+            log.append(batch_of("b"))
+            assert len(asyncio.all_tasks()) == before + 1
+            await place.clock.advance(50)
+            await place.flushed(log)
+            assert len(asyncio.all_tasks()) == before
+
+    run(test)
+
+
+def test_a_restart_adds_no_segment_and_changes_no_file(place, run):
+    async def test():
+        await place.fill(LARGE, segment_bytes=4_096)
+        before = {path: path.stat().st_mtime_ns for path in place.directory.iterdir()}
+        for _ in range(3):
+            async with place.log(segment_bytes=4_096) as log:
+                await values_from(log, 0)
+        after = {path: path.stat().st_mtime_ns for path in place.directory.iterdir()}
+        assert after == before
+
+    run(test)
+
+
+def test_a_cold_read_returns_the_same(place, run, monkeypatch):
+    async def test():
+        await place.fill(LARGE, segment_bytes=16_384)
+        async with place.log() as log:
+            monkeypatch.setattr(log._disk, "read_cached", lambda *_: False)
+            assert await values_from(log, 0, max_bytes=2_000) == LARGE
+
+    run(test)
+
+
+def test_a_cancelled_read_leaves_the_log_readable(place, run, monkeypatch):
+    async def test():
+        await place.fill(LARGE, segment_bytes=4_096)
+        async with place.log() as log:
+            readings = [asyncio.create_task(log.read(number, 1)) for number in range(40)]
+            await asyncio.sleep(0)
+            for reading in readings:
+                reading.cancel()
+            await asyncio.gather(*readings, return_exceptions=True)
+            assert await values_from(log, 0) == LARGE
+
+    run(test)
+
+
+def test_a_segment_grows_in_steps_and_is_cut_at_a_clean_stop(place, run):
+    async def test():
+        async with place.log() as log:
+            await log.append(batch_of("a"))
+            assert place.files()[0].stat().st_size == 64 << 10
+            await log.append(batch_of("b" * 100_000))
+            assert 100_000 < place.files()[0].stat().st_size <= 256 << 10
+            size = log.stats().size_bytes
+        assert place.files()[0].stat().st_size == size
+
+    run(test)
