@@ -8,7 +8,6 @@ import json
 import logging
 import sys
 from enum import StrEnum
-from typing import TextIO
 
 import structlog
 from structlog.typing import EventDict, WrappedLogger
@@ -16,6 +15,10 @@ from structlog.typing import EventDict, WrappedLogger
 from logbroker.cli.text import safe
 
 TIMESTAMP = structlog.processors.TimeStamper(fmt="%Y-%m-%dT%H:%M:%S.%fZ", utc=True)
+
+
+NOISE = ("ExecuteBatchError", "PollerCompletionQueue._handle_events")
+"""What gRPC reports, with a traceback, when a client leaves, and after an event loop's end."""
 
 
 class LogLevel(StrEnum):
@@ -32,14 +35,28 @@ class LogLines:
 
     def msg(self, message: str) -> None:
         """Writes one line."""
-        _stderr().write(message + "\n")
-        _stderr().flush()
+        sys.stderr.write(message + "\n")
+        sys.stderr.flush()
 
     log = debug = info = warning = error = critical = exception = msg
 
 
+class LibraryLog(logging.Handler):
+    """Takes what libraries log and writes it as our own lines, with the logger's name."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one record, unless it is gRPC's noise."""
+        message = record.getMessage()
+        kind = record.exc_info[0] if record.exc_info else None
+        if (kind is not None and kind.__name__ in NOISE) or any(each in message for each in NOISE):
+            return
+        structlog.get_logger().log(
+            record.levelno, message, logger=record.name, exc_info=record.exc_info
+        )
+
+
 def configure_log(level: LogLevel, *, as_json: bool) -> None:
-    """Sends what is logged, by us and by libraries, to stderr."""
+    """Sends what is logged, by us and (from warnings on) by libraries, to stderr."""
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
@@ -52,8 +69,7 @@ def configure_log(level: LogLevel, *, as_json: bool) -> None:
         logger_factory=lambda *_: LogLines(),
         cache_logger_on_first_use=False,
     )
-    library_format = "%(asctime)s %(levelname)s %(name)s %(message)s"
-    logging.basicConfig(level=max(number, logging.WARNING), format=library_format, force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[LibraryLog()], force=True)
 
 
 def line_of(_: WrappedLogger, __: str, event: EventDict) -> str:
@@ -68,7 +84,3 @@ def line_of(_: WrappedLogger, __: str, event: EventDict) -> str:
 def _value(value: object) -> str:
     text = str(value)
     return text if text and not set(text) & set(' "=\n') else json.dumps(text, ensure_ascii=False)
-
-
-def _stderr() -> TextIO:
-    return sys.stderr

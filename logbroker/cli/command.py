@@ -25,6 +25,11 @@ T = TypeVar("T")
 
 DEFAULT_SERVER = "127.0.0.1:9470"
 CONNECT_S = 5
+HINTS = {
+    "UNREACHABLE": "start one with: logbroker serve   (or say where it is: --server HOST:PORT)",
+    "DAMAGED_BATCH": "read on behind it with --from {next_offset}, or with --skip-damage",
+}
+"""By reason: what to do about it."""
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
@@ -57,10 +62,8 @@ def reporting(output: Output, server: str = "") -> Iterator[None]:
     try:
         yield
     except LogbrokerError as error:
-        hint = ""
-        if error.reason == "UNREACHABLE" and server:
-            hint = "start one with: logbroker serve   (or say where it is: --server HOST:PORT)"
-        write_error(error, output, hint)
+        hint = HINTS.get(error.reason, "") if server else ""
+        write_error(error, output, hint.format(**error.details))
         raise typer.Exit(FAILED) from error
     except OSError as error:
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error)

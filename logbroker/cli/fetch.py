@@ -14,7 +14,7 @@ from logbroker.cli.command import (
     call,
 )
 from logbroker.cli.moment import Moment, Place, parse_place, parse_stop, show_time
-from logbroker.cli.output import Output, flush, note, write, write_bytes
+from logbroker.cli.output import Output, counted, flush, note, write, write_bytes
 from logbroker.cli.record_json import record_to_json
 from logbroker.cli.record_line import TITLES, line_template, record_line
 from logbroker.client.client import Client
@@ -116,7 +116,7 @@ def fetch(
                 write(TITLES + "\n")
             skipped = await _print(reader, show, limit, skip_damage=skip_damage)
         if skipped:
-            note(f"warning: {skipped} damaged records are left out")
+            note(f"warning: left out for damage: {counted(skipped, 'record')}")
 
     call(server, output, verb)
 

@@ -7,6 +7,7 @@ broker describe                                      version, limits, counts
 log dump|verify|repair                               any file in a data directory
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -77,13 +78,19 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> None:
     """The command `logbroker`."""
     use_utf8()
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(list(map(_as_utf8, sys.argv[1:]))))
+
+
+def _as_utf8(argument: str) -> str:
+    """Returns an argument as the bytes that were typed, read as UTF-8 in every locale."""
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 
 def _show_usage(error: Exception) -> None:
     context = getattr(error, "ctx", None)
     message = error.format_message() if hasattr(error, "format_message") else str(error)
-    if not message:  # no command at all: the help has been shown instead
+    if message.startswith("Usage:"):  # no command at all: the message is the help
+        sys.stderr.write(message + "\n")
         return
     note(f"error: {message}")
     if context is not None:

@@ -108,6 +108,11 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns `1 record`, `2 records`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def write_error(error: LogbrokerError, output: Output, hint: str = "") -> None:
     """Writes the error to stderr: `error: MESSAGE (REASON)`, or an object with its reason."""
     if output is Output.JSON:

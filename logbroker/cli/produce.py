@@ -28,7 +28,7 @@ from logbroker.cli.command import (
 )
 from logbroker.cli.drafts import Drafts, ParseBlock, json_of, keys_and_values_of, values_of
 from logbroker.cli.lines import Block, Source, read_blocks
-from logbroker.cli.output import Output, note, write_json
+from logbroker.cli.output import Output, counted, note, write_json
 from logbroker.cli.sending import Sending
 from logbroker.client.client import Client
 from logbroker.clock import SystemClock
@@ -240,8 +240,8 @@ def _show_summary(topic: str, sending: Sending, took_ms: int, output: Output) ->
         )
         return
     kept = f" ({', '.join(sorted(sending.durabilities))})" if sending.durabilities else ""
-    into = "1 partition" if len(partitions) == 1 else f"{len(partitions)} partitions"
     note(
-        f"{sending.record_count} records stored{kept} in {into} of {topic}: "
+        f"{counted(sending.record_count, 'record')} stored{kept} in "
+        f"{counted(len(partitions), 'partition')} of {topic}: "
         f"{took_ms / 1_000:.2f} s, {rate:.0f} records/s"
     )

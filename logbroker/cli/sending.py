@@ -8,6 +8,7 @@ from collections import deque
 from typing import Any, NoReturn
 
 from logbroker.cli.drafts import BadLine, Drafts
+from logbroker.cli.output import counted
 from logbroker.client.producer import Producer
 from logbroker.client.receipts import PendingReceipts
 from logbroker.errors import InvalidError, LogbrokerError
@@ -103,7 +104,7 @@ class Sending:
         self.durabilities.add(receipt.durability)
 
     def _stored(self) -> str:
-        return f"{self.record_count} records before it are stored"
+        return f"stored before it: {counted(self.record_count, 'record')}"
 
 
 def _line(drafts: Drafts, index: int) -> Drafts:

@@ -11,7 +11,7 @@ from logbroker import app
 from logbroker.cli.broker_log import LogLevel, configure_log
 from logbroker.cli.command import DEFAULT_SERVER, OutputOption, reporting
 from logbroker.cli.output import Output, flush, note, write, write_json
-from logbroker.cli.topic import (
+from logbroker.cli.topic_options import (
     DurabilityOption,
     FlushIntervalOption,
     RetentionBytesOption,

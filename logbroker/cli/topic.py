@@ -1,80 +1,37 @@
 """`topic create|list|describe|update|grow|delete|trim`."""
 
 import sys
-from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from logbroker.cli.command import DEFAULT_SERVER, OutputOption, ServerOption, TopicArgument, call
 from logbroker.cli.moment import show_time
-from logbroker.cli.output import Output, note, write, write_fields, write_json, write_table
-from logbroker.cli.units import (
-    UNLIMITED,
-    duration_ms,
-    duration_or_unlimited_ms,
-    show_duration,
-    show_size,
-    size_bytes,
-    size_or_unlimited_bytes,
+from logbroker.cli.output import Output, counted, note, write, write_json, write_table
+from logbroker.cli.topic_options import (
+    DurabilityOption,
+    FlushIntervalOption,
+    RetentionBytesOption,
+    RetentionOption,
+    SegmentAgeOption,
+    SegmentBytesOption,
 )
+from logbroker.cli.topic_view import (
+    PARTITION_COLUMNS,
+    partition_fields,
+    partition_row,
+    settings_for_people,
+    topic_fields,
+    write_topic,
+)
+from logbroker.cli.units import show_size
 from logbroker.client.client import Client
-from logbroker.config import Durability, LogConfig
 from logbroker.topic.names import check_name
 from logbroker.topic.topic import PartitionStatus, Topic, TopicSettings
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Make, show, change and remove topics."
 )
-
-DurabilityOption = Annotated[
-    Durability | None, typer.Option("--durability", help="What a receipt promises.")
-]
-RetentionOption = Annotated[
-    int | None,
-    typer.Option(
-        "--retention",
-        metavar="DURATION|unlimited",
-        parser=duration_or_unlimited_ms,
-        help="How long records are kept after their append time, such as 7d.",
-    ),
-]
-RetentionBytesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--retention-bytes",
-        metavar="SIZE|unlimited",
-        parser=size_or_unlimited_bytes,
-        help="How much a partition keeps, such as 10GiB.",
-    ),
-]
-SegmentBytesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--segment-bytes",
-        metavar="SIZE",
-        parser=size_bytes,
-        help="A segment of this size is closed and the next one begun.",
-    ),
-]
-SegmentAgeOption = Annotated[
-    int | None,
-    typer.Option(
-        "--segment-age",
-        metavar="DURATION",
-        parser=duration_ms,
-        help="A segment whose first batch is this old is closed and the next one begun.",
-    ),
-]
-FlushIntervalOption = Annotated[
-    int | None,
-    typer.Option(
-        "--flush-interval",
-        metavar="DURATION",
-        parser=duration_ms,
-        help="The longest a batch of a `written` topic waits for the disk.",
-    ),
-]
 
 
 @app.command()
@@ -106,7 +63,7 @@ def create(
         name = check_name(topic)
         return await client.admin.create_topic(name, partition_count=partitions, settings=settings)
 
-    _show_topic(call(server, output, verb), output, "created")
+    write_topic(call(server, output, verb), output, "created")
 
 
 @app.command("list")
@@ -119,12 +76,12 @@ def list_topics(server: ServerOption = DEFAULT_SERVER, output: OutputOption = Ou
     topics = call(server, output, verb)
     if output is Output.JSON:
         for topic in topics:
-            write_json(_topic_fields(topic))
+            write_json(topic_fields(topic))
         return
     columns = ("topic", "partitions", "durability", "retention", "retention bytes", "created")
     rows = []
     for topic in topics:
-        shown = _shown_settings(topic.settings)
+        shown = settings_for_people(topic.settings)
         kept = shown["durability"], shown["retention"], shown["retention bytes"]
         rows.append((topic.topic, str(topic.partition_count), *kept, show_time(topic.created_ms)))
     write_table(columns, rows)
@@ -144,15 +101,11 @@ def describe(
 
     found, partitions = call(server, output, verb)
     if output is Output.JSON:
-        write_json(_topic_fields(found) | {"partitions": list(map(_partition_fields, partitions))})
+        write_json(topic_fields(found) | {"partitions": list(map(partition_fields, partitions))})
         return
-    _show_topic(found, output, "")
+    write_topic(found, output, "")
     write("\n")
-    columns = (
-        "partition", "log start offset", "high watermark", "next offset", "size", "segments",
-        "damage", "failure",
-    )  # fmt: skip
-    write_table(columns, list(map(_partition_row, partitions)))
+    write_table(PARTITION_COLUMNS, list(map(partition_row, partitions)))
 
 
 @app.command()
@@ -182,7 +135,7 @@ def update(
     async def verb(client: Client) -> Topic:
         return await client.admin.update_topic(check_name(topic), settings)
 
-    _show_topic(call(server, output, verb), output, "updated")
+    write_topic(call(server, output, verb), output, "updated")
 
 
 @app.command()
@@ -200,7 +153,7 @@ def grow(
         return await client.admin.grow_topic(check_name(topic), partitions)
 
     grown, warning = call(server, output, verb)
-    _show_topic(grown, output, "grown")
+    write_topic(grown, output, "grown")
     if warning:
         note(f"warning: {warning}")
 
@@ -259,73 +212,7 @@ def _confirm(topic: str, server: str, output: Output) -> None:
         return (await client.admin.get_topic(check_name(topic))).partitions
 
     partitions = call(server, output, verb)
-    records = sum(each.high_watermark - each.log_start_offset for each in partitions)
+    count = sum(each.high_watermark - each.log_start_offset for each in partitions)
     size = show_size(sum(each.size_bytes for each in partitions))
-    typer.confirm(f"Delete {topic} with its {records} records ({size})?", abort=True, err=True)
-
-
-def _show_topic(topic: Topic, output: Output, done: str) -> None:
-    if output is Output.JSON:
-        write_json(_topic_fields(topic))
-        return
-    if done:
-        write(f"{done} {topic.topic}\n")
-    about = {
-        "topic": topic.topic,
-        "topic id": topic.topic_id,
-        "partitions": str(topic.partition_count),
-        "created": show_time(topic.created_ms),
-    }
-    write_fields(about | _shown_settings(topic.settings))
-
-
-def _shown_settings(settings: LogConfig) -> dict[str, str]:
-    retention_bytes = settings.retention_bytes
-    return {
-        "durability": settings.durability,
-        "flush interval": show_duration(settings.flush_interval_ms),
-        "retention": show_duration(settings.retention_ms) if settings.retention_ms else UNLIMITED,
-        "retention bytes": show_size(retention_bytes) if retention_bytes else UNLIMITED,
-        "segment bytes": show_size(settings.segment_bytes),
-        "segment age": show_duration(settings.segment_ms),
-    }
-
-
-def _topic_fields(topic: Topic) -> dict[str, Any]:
-    settings = {each.name: str(getattr(topic.settings, each.name)) for each in fields(LogConfig)}
-    return {
-        "topic": topic.topic,
-        "topic_id": topic.topic_id,
-        "partition_count": topic.partition_count,
-        "settings": settings,
-        "created_ms": str(topic.created_ms),
-    }
-
-
-def _partition_fields(status: PartitionStatus) -> dict[str, Any]:
-    return {
-        "partition": status.partition,
-        "log_start_offset": str(status.log_start_offset),
-        "high_watermark": str(status.high_watermark),
-        "next_offset": str(status.next_offset),
-        "size_bytes": str(status.size_bytes),
-        "segment_count": status.segment_count,
-        "damaged": [
-            {"first_offset": str(first), "end_offset": str(end)} for first, end in status.damaged
-        ],
-        "failure": status.failure,
-    }
-
-
-def _partition_row(status: PartitionStatus) -> tuple[str, ...]:
-    damage = ", ".join(f"{first} to {end - 1}" for first, end in status.damaged)
-    return (
-        str(status.partition),
-        str(status.log_start_offset),
-        str(status.high_watermark),
-        str(status.next_offset),
-        show_size(status.size_bytes),
-        str(status.segment_count),
-        damage or "none",
-        status.failure or "none",
-    )
+    question = f"Delete {topic} with its {counted(count, 'record')} ({size})?"
+    typer.confirm(question, abort=True, err=True)
