@@ -1,5 +1,6 @@
 """gRPC out: the Python client."""
 
+from logbroker.client import forks as _forks  # noqa: F401  # before gRPC
 from logbroker.client.admin import Admin, BrokerInfo, GrownTopic, TopicDescription
 from logbroker.client.client import Client
 from logbroker.client.partition_stream import Reset, Timestamp

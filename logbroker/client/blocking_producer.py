@@ -6,7 +6,7 @@ to the producer there, so that a record costs no change of threads.
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -133,8 +133,8 @@ class BlockingProducer:
         expected_offset: int | None = None,
     ) -> PendingReceipt:
         """Sends a record and returns its receipt once it is stored."""
-        work = self._producer.publish(value, key, headers, timestamp_ms, partition, expected_offset)
-        return self._wait(self._after_pile(work))
+        record = value, key, headers, timestamp_ms, partition, expected_offset
+        return self._wait(self._after_pile(self._producer.publish, *record))
 
     def send_many(
         self,
@@ -145,13 +145,13 @@ class BlockingProducer:
         partition: int | None = None,
     ) -> list[Receipt]:
         """Sends many records, as columns; returns a receipt for each batch once all are stored."""
-        work = self._producer.send_many(values, keys, timestamps_ms, headers, partition)
-        pending = self._wait(self._after_pile(work))
+        columns = values, keys, timestamps_ms, headers, partition
+        pending = self._wait(self._after_pile(self._producer.send_many, *columns))
         return self._thread.wait(pending)
 
     def flush(self) -> None:
         """Returns once all is answered; raises the first error that nobody has seen, once."""
-        self._wait(self._after_pile(self._producer.flush()))
+        self._wait(self._after_pile(self._producer.flush))
         piles, self._taken_piles = self._taken_piles, []
         for pile in piles:
             if error := pile.unseen_error():
@@ -224,14 +224,10 @@ class BlockingProducer:
     def _take_soon(self) -> None:
         self._task = self._thread.loop.create_task(self._take())
 
-    async def _after_pile(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _after_pile(self, verb: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """Does something once what was sent before it is taken."""
-        try:
-            await self._take()
-        except BaseException:
-            work.close()
-            raise
-        return await work
+        await self._take()
+        return await verb(*arguments)
 
     async def _take(self) -> None:
         """Hands the pile to the producer, record by record."""

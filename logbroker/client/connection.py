@@ -5,17 +5,15 @@ A channel belongs to the process and the event loop that made it. In any other, 
 """
 
 import asyncio
-import os
 from collections.abc import Callable
-from functools import cache
 from random import Random
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 import grpc
 from google.protobuf.message import Message
 from grpc.aio import AioRpcError, Channel, StreamStreamCall, UnaryStreamCall
 
+from logbroker.client.forks import tell_of_forks
 from logbroker.client.retry import Backoff, failure_of, may_pass, unreachable, wait_ms
 from logbroker.clock import Clock
 from logbroker.errors import LogbrokerError, OutcomeUnknownError, PreconditionError
@@ -47,18 +45,12 @@ class Connection:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed_because = ""
         self._calls: dict[str, Callable[..., Any]] = {}
-        self._on_fork: WeakSet[Any] = WeakSet()
-        _watch_forks()
-        _CONNECTIONS.add(self)
+        tell_of_forks(self)
 
     def check_open(self) -> None:
         """Raises PreconditionError CLIENT_CLOSED unless the connection can be used here."""
         if self._closed_because:
             raise PreconditionError("CLIENT_CLOSED", self._closed_because)
-
-    def tell_of_fork(self, listener: Any) -> None:
-        """Calls `listener.forked()` in a child process that this one forks into."""
-        self._on_fork.add(listener)
 
     async def wait_ready(self, deadline_ms: int) -> None:
         """Returns once the channel is connected; UNREACHABLE at `deadline_ms` (monotonic)."""
@@ -126,10 +118,8 @@ class Connection:
             await channel.close()
 
     def forked(self) -> None:
-        """Marks the connection as another process's, and tells those who asked for it."""
+        """Refuses everything from now on: this is a child process."""
         self._closed_because = "this client was made in another process; make one in this"
-        for listener in list(self._on_fork):
-            listener.forked()
 
     def _open(self) -> Channel:
         self.check_open()
@@ -167,7 +157,6 @@ class Connection:
 
 
 READY = grpc.ChannelConnectivity.READY
-_CONNECTIONS: WeakSet[Connection] = WeakSet()
 
 
 def _once(error: LogbrokerError, method: str) -> LogbrokerError:
@@ -175,13 +164,3 @@ def _once(error: LogbrokerError, method: str) -> LogbrokerError:
     if error.reason != "UNREACHABLE":
         return error
     return OutcomeUnknownError("OUTCOME_UNKNOWN", f"{method} was sent and not answered: {error}")
-
-
-@cache
-def _watch_forks() -> None:
-    os.register_at_fork(after_in_child=_forked)
-
-
-def _forked() -> None:
-    for connection in list(_CONNECTIONS):
-        connection.forked()

@@ -74,6 +74,15 @@ class OutgoingBatch:
         batch.seal()
         return batch
 
+    @classmethod
+    def of_encoded(cls, partition: int, encoded: Batch, deadline_ms: int) -> "OutgoingBatch":
+        """Returns a sealed batch that is encoded already."""
+        batch = cls(partition, deadline_ms=deadline_ms)
+        batch.encoded, batch.size_bytes = encoded, encoded.header.size_bytes
+        batch.granted_bytes = batch.size_bytes
+        batch.record_count, batch.left = encoded.header.record_count, SEALED
+        return batch
+
     @property
     def is_sealed(self) -> bool:
         """Whether no more records are added."""

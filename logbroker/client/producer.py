@@ -23,13 +23,14 @@ from logbroker.client import batcher
 from logbroker.client.batcher import FIELD_BYTES, TIMESTAMP_BYTES, Bytes, HeaderLike, Share
 from logbroker.client.connection import Connection
 from logbroker.client.delivery import Delivery, DeliverySettings
+from logbroker.client.forks import tell_of_forks
 from logbroker.client.lane import Lane
 from logbroker.client.outgoing_batch import SEALED, OutgoingBatch
 from logbroker.client.receipts import PendingReceipt, PendingReceipts
 from logbroker.client.topics import REFRESH_MS, get_limits, get_topic
 from logbroker.errors import InvalidError, LogbrokerError, NotFoundError, PreconditionError
 from logbroker.limits import BATCH_BYTES_CEILING, RECORDS_PER_BATCH, SEQUENCE_WINDOW
-from logbroker.record.columns import Columns, RecordLimits
+from logbroker.record.columns import Columns, RecordLimits, encode_batch
 from logbroker.record.compression import Codec
 from logbroker.topic.topic import Topic
 
@@ -137,7 +138,7 @@ class Producer:
         self._keyless = self._full
         self._keyed = [self._full]
         self._partition_count = 1
-        connection.tell_of_fork(self)
+        tell_of_forks(self)
 
     async def send(
         self,
@@ -205,6 +206,15 @@ class Producer:
         The fastest way in. All are checked first: InvalidError means that none is sent.
         """
         await self._prepare()
+        at_once = headers is None and self._at_once(values, keys, timestamps_ms, partition)
+        if at_once:
+            while self._held_bytes + at_once.size_bytes > max(
+                self._settings.buffer_bytes, at_once.size_bytes
+            ):
+                await self._wait_room()
+            self._send_sealed(at_once)
+            await asyncio.sleep(0)
+            return PendingReceipts([at_once])
         columns = batcher.checked(values, keys, timestamps_ms, headers, self._limits)
         batches = []
         for share in self._shares(columns, await self._checked_partition(partition)):
@@ -393,15 +403,55 @@ class Producer:
             self._turn = (self._turn + 1) % self._partition_count
         return shares
 
+    def _at_once(
+        self,
+        values: Sequence[Bytes | None],
+        keys: Sequence[Bytes | None] | None,
+        timestamps_ms: Sequence[int] | None,
+        partition: int | None,
+    ) -> OutgoingBatch | None:
+        """Returns the columns as one batch, where that is sure to be right without a closer look.
+
+        That is: they go to one partition, and are so few bytes that no record is too large.
+        """
+        columns = Columns(values, keys, timestamps_ms)  # type: ignore[arg-type]  # or a TypeError
+        count, largest = len(values), min(self._max_batch_bytes, self._limits.record_bytes)
+        if not 0 < count <= RECORDS_PER_BATCH or self._settings.codec_number is not Codec.NONE:
+            return None
+        if count * len(columns.values[0] or b"") > largest:
+            return None
+        if any(column is not None and len(column) != count for column in columns[1:3]):
+            return None
+        if partition is None:
+            if columns.keys is not None and self._partition_count > 1:
+                return None
+            partition, self._turn = self._turn, (self._turn + 1) % self._partition_count
+        if not 0 <= partition < self._partition_count:
+            return None
+        try:
+            encoded = encode_batch(columns, now_ms=self._clock.now_ms())
+        except (TypeError, ValueError):
+            return None  # the closer look says which record it is
+        if encoded.header.records_bytes > largest:
+            return None
+        return OutgoingBatch.of_encoded(partition, encoded, self._deadline_ms())
+
+    def _deadline_ms(self) -> int:
+        return self._clock.monotonic_ms() + self._settings.delivery_timeout_ms
+
     def _push(self, share: Share) -> OutgoingBatch:
-        lane = self._delivery.lanes[share.partition]
+        batch = OutgoingBatch.of_columns(
+            share.partition, share.columns, share.size, self._deadline_ms()
+        )
+        self._send_sealed(batch)
+        return batch
+
+    def _send_sealed(self, batch: OutgoingBatch) -> None:
+        lane = self._delivery.lanes[batch.partition]
         if lane.open is not None:
             self._seal(lane)
-        deadline_ms = self._clock.monotonic_ms() + self._settings.delivery_timeout_ms
-        batch = OutgoingBatch.of_columns(share.partition, share.columns, share.size, deadline_ms)
-        self._held_bytes += share.size
+        self._held_bytes += batch.granted_bytes
         self._delivery.accept(batch, lane)
-        return batch
 
     def _take_back_room(self, batch: OutgoingBatch) -> None:
         """Hears that a batch is answered."""

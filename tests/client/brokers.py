@@ -1,7 +1,6 @@
 """Brokers for tests of the client: in memory, and one that can be stopped and started again."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -58,10 +57,3 @@ async def send_all(producer: Producer, values: list[bytes]) -> None:
     """Sends and waits for every receipt."""
     for receipt in [await producer.send(value) for value in values]:
         await receipt
-
-
-async def eventually(is_true: Callable[[], Awaitable[bool]]) -> None:
-    """Returns once it is true; fails after 10 s."""
-    async with asyncio.timeout(10):
-        while not await is_true():
-            await asyncio.sleep(0.01)
