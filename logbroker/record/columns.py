@@ -69,18 +69,26 @@ def encode_batch(
 
 
 def encode_columns(columns: Columns) -> bytes:
-    """Returns a serialized Records message."""
-    values, null_values = _without_nulls(columns.values)
-    keys, null_keys = _without_nulls(columns.keys) if columns.keys is not None else ((), ())
-    if keys and len(null_keys) == len(keys):
-        keys, null_keys = (), ()
-    records = records_pb2.Records(
-        values=values,
-        keys=keys,
-        null_values=null_values,
-        null_keys=null_keys,
-        timestamps_ms=columns.timestamps_ms or (),
-    )
+    """Returns a serialized Records message. TypeError for what is neither bytes nor None."""
+    timestamps = columns.timestamps_ms or ()
+    try:
+        records = records_pb2.Records(
+            values=columns.values,  # type: ignore[arg-type]  # a None in it is the TypeError
+            keys=columns.keys or (),  # type: ignore[arg-type]
+            timestamps_ms=timestamps,
+        )
+    except TypeError:
+        values, null_values = _without_nulls(columns.values)
+        keys, null_keys = _without_nulls(columns.keys) if columns.keys is not None else ((), ())
+        if keys and len(null_keys) == len(keys):
+            keys, null_keys = (), ()
+        records = records_pb2.Records(
+            values=values,
+            keys=keys,
+            null_values=null_values,
+            null_keys=null_keys,
+            timestamps_ms=timestamps,
+        )
     for index, headers in columns.headers:
         row = records.headers.add(record=index)
         for name, value in headers:
@@ -89,10 +97,8 @@ def encode_columns(columns: Columns) -> bytes:
 
 
 def _without_nulls(column: Sequence[bytes | None]) -> tuple[Sequence[bytes], Sequence[int]]:
-    if None not in column:
-        return column, ()  # type: ignore[return-value]  # there is no None in it
     nulls = [index for index, value in enumerate(column) if value is None]
-    return [value or b"" for value in column], nulls
+    return [b"" if value is None else value for value in column], nulls
 
 
 def check_batch(batch: Batch, limits: RecordLimits) -> None:
