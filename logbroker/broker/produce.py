@@ -22,6 +22,10 @@ DUPLICATE_CHECK_MS = 1_000
 """How often one who waits for a repeated batch to be durable looks if it still may be."""
 
 
+PUBLISH_RECORDS = 10_000
+"""The most records of one `publish`: each gets its receipt, and the answer stays under 4 MiB."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
     """A record by itself, as `publish` takes it."""
@@ -100,6 +104,9 @@ class Produce:
         found = self._catalog.get(topic, topic_id)
         if not records:
             raise InvalidError("INVALID_ARGUMENT", "there are no records to publish")
+        if len(records) > PUBLISH_RECORDS:
+            message = f"{len(records)} records are over {PUBLISH_RECORDS}; use Produce for more"
+            raise InvalidError("INVALID_ARGUMENT", message, record_count=len(records))
         places = self._places(found.partition_count, records, partition)
         for place in places:
             self._catalog.partition(topic, topic_id, place)

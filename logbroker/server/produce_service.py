@@ -4,14 +4,14 @@ import asyncio
 from asyncio import Future
 from collections import Counter, deque
 from collections.abc import Iterable
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, Protocol
 
 import grpc
 
 from logbroker.broker.backpressure import ByteBudget
 from logbroker.broker.produce import NewRecord
-from logbroker.errors import LogbrokerError
+from logbroker.errors import InvalidError, LogbrokerError
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
 from logbroker.server.open_streams import OpenStreams, shutting_down
@@ -22,6 +22,9 @@ from logbroker.wire.produce_request import Produced, entries_of
 from logbroker.wire.status import error_to_proto
 
 FIRST_EPOCH = 0
+
+RESULTS_PER_RESPONSE = 500
+"""So that a response of the longest errors still fits gRPC's default of 4 MiB."""
 
 
 class Producing(Protocol):
@@ -122,9 +125,13 @@ class ProduceStream:
         self._is_waiting = False
         """The reader waits for a request, or for room for it: nothing has become of it yet."""
         self._reader: asyncio.Task[None] | None = None
+        self._failure: InvalidError | None = None
 
     async def run(self) -> None:
-        """Returns when the client has sent all and has all its answers, or after `stop`."""
+        """Returns when the client has sent all and has all its answers, or after `stop`.
+
+        InvalidError for bytes that are no request, once all before them is answered.
+        """
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._reader = tasks.create_task(self._read())
@@ -137,6 +144,8 @@ class ProduceStream:
             self._broker.budget.give(self._held)
             for under_way, _ in self._under_way:  # nobody is there to be told any more
                 under_way.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if self._failure:
+            raise self._failure
 
     def stop(self) -> None:
         """Begins no more; what was begun is still answered."""
@@ -155,15 +164,24 @@ class ProduceStream:
             await self._broker.budget.wait_room(size)
             self._is_waiting = False
             self._held += size
-            begun = [self._begin(produced) for produced in entries_of(data)]
-            if not self._under_way and all(under_way.done() for under_way in begun):
+            try:
+                entries = entries_of(data)
+            except InvalidError as error:
+                self._failure = error
+                return
+            begun = [self._begin(produced) for produced in entries]
+            if not begun:
+                self._give(size)
+            elif not self._under_way and self._can_answer(begun):
                 await self._context.write(_response(map(self._result_of, begun)))
                 self._give(size)
-                continue
-            for under_way in begun:
-                self._under_way.append((under_way, 0))
-            self._under_way[-1] = begun[-1], size
-            self._has_more.set()
+            else:
+                self._under_way += ((under_way, 0) for under_way in begun[:-1])
+                self._under_way.append((begun[-1], size))
+                self._has_more.set()
+
+    def _can_answer(self, begun: list[Future[Receipt]]) -> bool:
+        return len(begun) <= RESULTS_PER_RESPONSE and all(one.done() for one in begun)
 
     def _begin(self, produced: Produced) -> Future[Receipt]:
         try:
@@ -180,7 +198,8 @@ class ProduceStream:
             while self._under_way:
                 if not self._under_way[0][0].done():
                     await asyncio.wait({self._under_way[0][0]})
-                done = list(takewhile(lambda begun: begun[0].done(), self._under_way))
+                begun = islice(self._under_way, RESULTS_PER_RESPONSE)
+                done = list(takewhile(lambda one: one[0].done(), begun))
                 await self._context.write(_response(self._result_of(one) for one, _ in done))
                 for _, size in done:  # only now: while any is left, the reader answers nothing
                     self._under_way.popleft()

@@ -13,6 +13,9 @@ from logbroker.errors import InvalidError
 from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader
 from logbroker.v1.produce_service_pb2 import ProduceEntry, ProduceRequest
 
+ENTRIES_PER_REQUEST = 1 << 14
+"""Bounds what a request of many small entries costs."""
+
 ENTRY_TAG = 0x0A
 """Field 1, length-delimited."""
 
@@ -40,6 +43,14 @@ def produce_request(entries: Iterable[tuple[bytes | memoryview, ...]]) -> bytes:
 
 def entries_of(data: bytes) -> list[Produced]:
     """Reads a request. InvalidError for bytes that are none; the batches are not yet checked."""
+    found = _entries_of(data)
+    if len(found) > ENTRIES_PER_REQUEST:
+        message = f"a request has at most {ENTRIES_PER_REQUEST} entries, not {len(found)}"
+        raise InvalidError("INVALID_ARGUMENT", message, entry_count=len(found))
+    return found
+
+
+def _entries_of(data: bytes) -> list[Produced]:
     try:
         entries, view, at = [], memoryview(data), 0
         while at < len(data):

@@ -38,16 +38,22 @@ ERROR_OF_NUMBER = {number: error for error, number in NUMBER.items()}
 def status_of(error: LogbrokerError) -> GrpcStatus:
     """Returns the status that a call which raised `error` ends with."""
     details = [Any()]
-    values = {name: _cut(value, DETAIL_CHARS) for name, value in error.details.items()}
-    details[0].Pack(ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=values))
+    details[0].Pack(ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=_details_of(error)))
     if "retry_after_ms" in error.details:
         delay = Duration()
         delay.FromMilliseconds(int(error.details["retry_after_ms"]))
         details.append(Any())
         details[1].Pack(RetryInfo(retry_delay=delay))
-    message = _cut(str(error), MESSAGE_CHARS)
-    status = Status(code=NUMBER[type(error)], message=message, details=details)
+    status = Status(code=NUMBER[type(error)], message=_message_of(error), details=details)
     return rpc_status.to_status(status)
+
+
+def _message_of(error: LogbrokerError) -> str:
+    return _cut(str(error), MESSAGE_CHARS)
+
+
+def _details_of(error: LogbrokerError) -> dict[str, str]:
+    return {name: _cut(value, DETAIL_CHARS) for name, value in error.details.items()}
 
 
 def _cut(text: str, chars: int) -> str:
@@ -81,7 +87,10 @@ def error_of(failure: AioRpcError) -> LogbrokerError:
 def error_to_proto(error: LogbrokerError) -> error_pb2.Error:
     """Returns the error as an answer inside a stream carries it."""
     return error_pb2.Error(
-        code=NUMBER[type(error)], reason=error.reason, message=str(error), details=error.details
+        code=NUMBER[type(error)],
+        reason=error.reason,
+        message=_message_of(error),
+        details=_details_of(error),
     )
 
 
