@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from slow_engine import SlowEngine
 
 from logbroker.broker.fetch import FIRST_BYTES, SLOW_MS, At, Edge, Fetched, FetchSpec
 from logbroker.config import LimitsConfig
@@ -19,7 +20,7 @@ from logbroker.limits import FETCH_BYTES, RESPONSE_BYTES, RESPONSE_FIELDS_BYTES
 from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 
-from .brokers import SlowEngine, batch_of, batches_in, broker_on, fetched, topic_on, values_of
+from .brokers import batch_of, batches_in, broker_on, fetched, topic_on, values_of
 
 LARGE = LimitsConfig(
     record_bytes=8 << 20, batch_bytes=9 << 20, connection_bytes=16 << 20, in_flight_bytes=64 << 20

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from crc32c import crc32c
+from slow_engine import SlowEngine
 
 from logbroker.broker.produce import DUPLICATE_CHECK_MS, NewRecord
 from logbroker.config import Durability, LimitsConfig
@@ -27,7 +28,7 @@ from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 from logbroker.v1.records_pb2 import Records
 
-from .brokers import SMALL, SlowEngine, batch_of, broker_on, records_of, topic_on, values_of
+from .brokers import SMALL, batch_of, broker_on, records_of, topic_on, values_of
 
 START_MS = ManualClock().now_ms()
 
