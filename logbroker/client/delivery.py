@@ -194,6 +194,7 @@ class Delivery:
         self._attempt += 1
         self._last_error = error
         culprit = self._under_way[0] if self._under_way else None
+        was_in_doubt = culprit is not None and culprit[0].in_doubt
         self._under_way.clear()
         for lane in self.lanes:
             lane.lose_connection()
@@ -201,6 +202,7 @@ class Delivery:
             if culprit is None and self._by_age:
                 culprit = self._by_age[0]
             if culprit and not culprit[0].is_answered:
+                culprit[0].in_doubt = was_in_doubt or not error.no_effect
                 self._give_up(*culprit, error)
         delay_ms = wait_ms(error, self._attempt, self._connection.backoff, self._connection.random)
         await self._clock.wait_until(self._clock.monotonic_ms() + delay_ms)
