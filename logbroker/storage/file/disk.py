@@ -160,24 +160,32 @@ class Disk:
             except FileNotFoundError:
                 return None
 
-    def write_files(self, directory: Path, files: dict[Path, bytes]) -> None:
-        """Makes or replaces small files whole: temporary name, sync, rename, sync of the name."""
-        for path, data in files.items():
+    def write_files(
+        self, directory: Path, files: dict[Path, bytes], hints: dict[Path, bytes] | None = None
+    ) -> None:
+        """Makes or replaces small files whole: temporary name, sync, rename, sync of the name.
+
+        `hints` are written without any sync: a loss of power may cost them, and whoever
+        reads them notices.
+        """
+        for path, data in {**files, **(hints or {})}.items():
             temporary = path.with_name(path.name + TMP)
             try:
-                self._write_synced(temporary, data)
+                self._write_all(temporary, data, is_synced=path in files)
                 self.rename(temporary, path)
             except LogbrokerError:
                 self.unlink(temporary)
                 raise
-        self.sync_directory(directory)
+        if files:
+            self.sync_directory(directory)
 
-    def _write_synced(self, path: Path, data: bytes) -> None:
+    def _write_all(self, path: Path, data: bytes, *, is_synced: bool) -> None:
         descriptor = self.open(path, create=True)
         try:
             self.truncate(descriptor, 0)
             self.write(descriptor, [data], 0)
-            self.sync(descriptor)
+            if is_synced:
+                self.sync(descriptor)
         finally:
             self.close(descriptor)
 

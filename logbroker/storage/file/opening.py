@@ -17,7 +17,7 @@ from logbroker.record.partition_id import PartitionId
 from logbroker.storage.file import paths
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.disk import Disk
-from logbroker.storage.file.segment import Segment
+from logbroker.storage.file.segment import Scanned, Segment
 
 log = structlog.get_logger(__name__)
 
@@ -55,15 +55,14 @@ def open_partition(
     segments = _segments(disk, directory, partition.seed, checkpoint.log_start_offset)
     if not segments:
         return Opened([], checkpoint, False, 0, True, True)
-    last = segments[-1]
-    contents = last.read_indexes(disk) if was_clean else None
+    contents = segments[-1].read_indexes(disk) if was_clean else None
     is_index_saved, torn_bytes = contents is not None, 0
     if contents is None:
-        contents, found, _ = last.examine(disk)
-        last.is_examined = True
+        contents, found, _ = _examine_last(disk, segments, checkpoint.next_offset)
         for damage in found.damage:
-            last.add_lost(damage.offset, damage.next_offset)
+            segments[-1].add_lost(damage.offset, damage.next_offset)
         torn_bytes = found.torn_bytes
+    last = segments[-1]
     last.next_offset = contents.next_offset
     last.take(contents)
     if torn_bytes:
@@ -115,6 +114,27 @@ def _segments(disk: Disk, directory: Path, seed: int, log_start_offset: int) -> 
     for segment in gone:
         segment.remove(disk)
     return segments[len(gone) :]
+
+
+def _examine_last(disk: Disk, segments: list[Segment], durable_offset: int) -> Scanned:
+    """Returns what the last segment holds, once those that only have a name are removed.
+
+    When the power goes, the name of a new segment may be on the disk, and batches before it
+    not. If none of those was surely durable, the tail of the segment before is torn.
+    """
+    scanned = segments[-1].examine(disk)
+    while scanned.contents.is_empty and len(segments) > 1:
+        last, before = segments[-1], segments[-2]
+        if durable_offset >= last.base_offset:
+            break
+        found = before.examine(disk)
+        if found.contents.next_offset >= last.base_offset:
+            break
+        log.warning("empty segment removed", path=str(last.file.path), size_bytes=last.file_bytes)
+        segments.pop().remove(disk)
+        scanned = found
+    segments[-1].is_examined = True
+    return scanned
 
 
 def _cut(disk: Disk, segment: Segment, torn_bytes: int) -> None:

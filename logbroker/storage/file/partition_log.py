@@ -288,16 +288,18 @@ class FilePartitionLog:
             if self._refusal or self._failure or not self._sealing:
                 return
             try:
-                await self._save_sealed()
-                await self._save_checkpoint(self._segments.log_start_offset)
+                await self._save_checkpoint(self._segments.log_start_offset, self._sealed_files())
             except LogbrokerError as error:
                 log.warning("sealed segments not noted", error=str(error), **self._names())
 
-    async def _save_sealed(self) -> None:
+    def _sealed_files(self) -> dict[Path, bytes]:
+        """Returns the index files of what is sealed and synced; from now on they are written."""
+        files: dict[Path, bytes] = {}
         for segment in [segment for segment in self._sealing if not segment.file.is_dirty]:
             self._sealing.remove(segment)
-            await self._threads.run(segment.save_indexes, self._disk)
+            files |= segment.index_files()
             self._reader.keep(segment)
+        return files
 
     def _fail(self, error: LogbrokerError) -> None:
         if not self._failure:
@@ -374,11 +376,12 @@ class FilePartitionLog:
                 self._sealing.remove(segment)
             await self._threads.run(segment.remove, self._disk)
 
-    async def _save_checkpoint(self, log_start_offset: int) -> None:
-        checkpoint = self._checkpoint(log_start_offset)
-        path = self._directory / paths.CHECKPOINT
-        files = {path: checkpoint.encode()}
-        await self._threads.run(self._disk.write_files, self._directory, files)
+    async def _save_checkpoint(
+        self, log_start_offset: int, hints: dict[Path, bytes] | None = None
+    ) -> None:
+        """Writes the checkpoint durably, and index files beside it."""
+        files = {self._directory / paths.CHECKPOINT: self._checkpoint(log_start_offset).encode()}
+        await self._threads.run(self._disk.write_files, self._directory, files, hints)
 
     def _checkpoint(self, log_start_offset: int) -> Checkpoint:
         return Checkpoint(
@@ -403,14 +406,15 @@ class FilePartitionLog:
 
     async def _save_all(self) -> None:
         """Leaves the directory as a start likes to find it, when all is quiet."""
-        await self._save_sealed()
+        hints = self._sealed_files()
         if active := self._segments.active:
             active.cut_spare(self._files, self._disk)
-            await self._sync(active)
+            async with self._threads.sync_slot:
+                await self._sync(active)
             if not self._is_index_saved:
-                await self._threads.sync(active.save_indexes, self._disk)
-        if not self._is_checkpoint_saved or not self._is_index_saved:
-            await self._save_checkpoint(self._segments.log_start_offset)
+                hints |= active.index_files()
+        if hints or not self._is_checkpoint_saved:
+            await self._save_checkpoint(self._segments.log_start_offset, hints)
 
     def _check_open(self) -> None:
         if self._refusal:

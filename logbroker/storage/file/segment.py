@@ -127,11 +127,14 @@ class Segment:
                 end = target
         self.file_bytes = end
 
-    def save_indexes(self, disk: Disk) -> None:
-        """Writes both index files. For a thread, when nothing is appended any more."""
+    def index_files(self) -> dict[Path, bytes]:
+        """Returns both index files, by their paths."""
         assert self.contents
-        index, times = self.contents.encode(self.file_bytes, self.seed)
-        disk.write_files(self.directory, {self._index: index, self._time_index: times})
+        return self._index_files(self.contents, self.file_bytes)
+
+    def _index_files(self, contents: Contents, file_bytes: int) -> dict[Path, bytes]:
+        index, times = contents.encode(file_bytes, self.seed)
+        return {self._index: index, self._time_index: times}
 
     def read_indexes(self, disk: Disk) -> Contents | None:
         """Returns what the index files say; None if they do not fit. For a thread."""
@@ -153,9 +156,9 @@ class Segment:
             return contents
         contents, _, file_bytes = self.examine(disk)
         log.info("index rebuilt", path=str(self.file.path), entries=len(contents.index.offsets))
-        index, times = contents.encode(file_bytes, self.seed)
         try:
-            disk.write_files(self.directory, {self._index: index, self._time_index: times})
+            files = self._index_files(contents, file_bytes)
+            disk.write_files(self.directory, {}, hints=files)
         except LogbrokerError as error:
             log.warning("index not kept", path=str(self.file.path), reason=error.reason)
         return contents

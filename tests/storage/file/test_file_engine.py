@@ -1,12 +1,14 @@
 """The data directory: its lock, its clean-stop marker, its trash, partitions nobody can read."""
 
 import asyncio
+from threading import Lock
 
 import pytest
 
 from logbroker.config import LogConfig
 from logbroker.errors import InvalidError, PreconditionError, UnavailableError
 from logbroker.storage.file.checkpoint import Checkpoint
+from logbroker.storage.file.disk import Disk
 from logbroker.testing.engine_contract import PARTITION, batch_of, error_of, values_from
 from logbroker.testing.faulty_disk import FaultyDisk
 
@@ -170,14 +172,36 @@ def test_a_partition_never_written_to_has_no_segment_file(place, run):
     run(test)
 
 
+class CountingDisk(Disk):
+    """Knows how many descriptors were open at most."""
+
+    def __init__(self):
+        self.open_count = self.peak = 0
+        self._counting = Lock()
+
+    def open(self, path, *, create=False):
+        descriptor = super().open(path, create=create)
+        with self._counting:
+            self.open_count += 1
+            self.peak = max(self.peak, self.open_count)
+        return descriptor
+
+    def close(self, descriptor):
+        super().close(descriptor)
+        with self._counting:
+            self.open_count -= 1
+
+
 def test_many_partitions_work_with_few_descriptors(place, run):
     async def test():
+        disk = CountingDisk()
         partitions = [PARTITION._replace(partition=number) for number in range(60)]
-        async with place.engine(max_open_files=16) as engine:
+        async with place.engine(disk, max_open_files=16) as engine:
             logs = [await engine.open(partition, LogConfig()) for partition in partitions]
             for _ in range(2):
                 await asyncio.gather(*(log.append(batch_of("v")) for log in logs))
                 assert engine.stats().open_file_count <= 16
+        assert disk.peak <= 16 + 2 * 4  # and a few small files, one a thread
         async with place.engine(max_open_files=16) as engine:
             assert sorted(engine.partitions()) == partitions
             for partition in partitions:
