@@ -18,7 +18,7 @@ from logbroker.broker.producer_ids import ProducerIds
 from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
-from logbroker.errors import InvalidError, LogbrokerError
+from logbroker.errors import InvalidError, LogbrokerError, UnavailableError
 from logbroker.limits import PAGE_SIZE
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
@@ -64,10 +64,14 @@ class Broker:
         return self._catalog.get(name, topic_id)
 
     def partition_statuses(self, topic: Topic) -> list[PartitionStatus]:
-        """Returns the state of each partition, by number."""
+        """Returns the state of each partition, by number; of one that is not open, why."""
         statuses = []
         for partition in topic.partitions():
-            found = self._partitions.get(partition).log
+            try:
+                found = self._partitions.get(partition).log
+            except UnavailableError as error:
+                statuses.append(_unavailable(partition.partition, error.reason))
+                continue
             bounds, stats = found.bounds(), found.stats()
             statuses.append(
                 PartitionStatus(
@@ -184,6 +188,18 @@ class Broker:
             )
         except LogbrokerError as error:
             log.warning("state not saved", reason=error.reason, error=str(error))
+
+
+def _unavailable(partition: int, reason: str) -> PartitionStatus:
+    return PartitionStatus(
+        partition=partition,
+        log_start_offset=0,
+        high_watermark=0,
+        next_offset=0,
+        size_bytes=0,
+        segment_count=0,
+        failure=reason,
+    )
 
 
 @asynccontextmanager

@@ -186,8 +186,11 @@ class Coordinator:
             log.error(failed, topic=topic.topic, reason=error.reason, error=str(error))
 
     async def _erase(self, topic: Topic) -> None:
-        for partition in self._engine.partitions():
-            if partition.topic_id == topic.topic_id:
-                await self._partitions.delete(partition)
+        found = [one for one in self._engine.partitions() if one.topic_id == topic.topic_id]
+        for partition in sorted(
+            {*found, *topic.partitions()}
+        ):  # of damaged ones the engine knows no id
+            await self._partitions.delete(partition)
+        self.catalog.find_damaged(self._engine.partitions())
         await self._producer_ids.forget(topic.topic_id)
         await self._commit([TopicErased(topic.topic_id)])

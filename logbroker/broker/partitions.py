@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from logbroker.errors import DataLossError, NotFoundError
+from logbroker.errors import DataLossError, LogbrokerError, NotFoundError, UnavailableError
 from logbroker.record.batch import BatchHeader
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage.engine import Engine, PartitionLog
@@ -32,11 +32,18 @@ class Partitions:
         self._engine = engine
         self._registry = registry
         self._open: dict[tuple[str, int], Partition] = {}
+        self._failures: dict[tuple[str, int], LogbrokerError] = {}
+        """Why those that could not be opened could not."""
 
     def get(self, partition: PartitionId) -> Partition:
-        """Returns an open partition; NotFoundError while it is being made or deleted."""
+        """Returns an open partition; NotFoundError while it is being made or deleted.
+
+        UnavailableError (TOPIC_DAMAGED), or what may pass, where it could not be opened.
+        """
         found = self._open.get(partition[1:])
         if found is None:
+            if failure := self._failures.get(partition[1:]):
+                raise _not_opened(partition, failure)
             raise NotFoundError(
                 "PARTITION_NOT_FOUND",
                 f"partition {partition} is not open",
@@ -54,20 +61,35 @@ class Partitions:
         return all(partition[1:] in self._open for partition in topic.partitions())
 
     async def open(self, topic: Topic) -> None:
-        """Opens all partitions of a topic, or gives them its new settings."""
+        """Opens all partitions of a topic, or gives them its new settings.
+
+        One that cannot be opened does not hold up the others; its error is raised at the end.
+        """
+        failures = []
         for partition in topic.partitions():
-            log = await self._engine.open(partition, topic.settings)
-            found = self._open.get(partition[1:])
-            if found:
-                found.topic = topic
-            else:
-                opened = Partition(partition, topic, log)
-                await self._load_producers(opened)
-                self._open[partition[1:]] = opened
+            self._failures.pop(partition[1:], None)
+            try:
+                await self._open_one(partition, topic)
+            except LogbrokerError as error:
+                self._failures[partition[1:]] = error
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    async def _open_one(self, partition: PartitionId, topic: Topic) -> None:
+        log = await self._engine.open(partition, topic.settings)
+        found = self._open.get(partition[1:])
+        if found:
+            found.topic = topic
+        else:
+            opened = Partition(partition, topic, log)
+            await self._load_producers(opened)
+            self._open[partition[1:]] = opened
 
     async def delete(self, partition: PartitionId) -> None:
         """Removes a partition and its bytes."""
         self._open.pop(partition[1:], None)
+        self._failures.pop(partition[1:], None)
         await self._engine.delete(partition)
 
     async def _load_producers(self, partition: Partition) -> None:
@@ -92,3 +114,14 @@ class Partitions:
                 at += header.size_bytes
             partition.unsaved_bytes += at
             offset = run.next_offset
+
+
+def _not_opened(partition: PartitionId, failure: LogbrokerError) -> LogbrokerError:
+    if failure.may_retry:
+        return failure.again()
+    return UnavailableError(
+        "TOPIC_DAMAGED",
+        f"partition {partition} cannot be opened: {failure}",
+        topic=partition.topic,
+        partition=partition.partition,
+    )
