@@ -187,9 +187,8 @@ class Coordinator:
 
     async def _erase(self, topic: Topic) -> None:
         found = [one for one in self._engine.partitions() if one.topic_id == topic.topic_id]
-        for partition in sorted(
-            {*found, *topic.partitions()}
-        ):  # of damaged ones the engine knows no id
+        # the engine knows no topic id of a damaged one, and growth may have left one too many
+        for partition in sorted({*found, *topic.partitions()}):
             await self._partitions.delete(partition)
         self.catalog.find_damaged(self._engine.partitions())
         await self._producer_ids.forget(topic.topic_id)
