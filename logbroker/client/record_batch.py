@@ -7,10 +7,10 @@ is trimmed here.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import length_hint
+from typing import Any
 
 from crc32c import crc32c
 from google.protobuf.message import DecodeError
@@ -25,7 +25,7 @@ from logbroker.v1 import records_pb2
 from logbroker.v1.stored_batch_pb2 import StoredBatch
 from logbroker.wire.convert import headers_of
 
-_make_record = partial(tuple.__new__, Record)
+_new_tuple: Callable[[type[Record], tuple[Any, ...]], Record] = tuple.__new__
 
 
 class RecordBatch:
@@ -128,11 +128,14 @@ class RecordBatch:
             repeat(self.partition, count),
             strict=False,
         )
-        return map(_make_record, rows_of_parts), offsets
+        return map(_new_tuple, repeat(Record), rows_of_parts), offsets
 
     def behind(self, offset: int) -> "RecordBatch":
         """Returns the same batch, from this offset on."""
         return RecordBatch(self._batch, self.partition, offset, self.end_offset)
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.iterate()[0]
 
     def __len__(self) -> int:
         return self.record_count
