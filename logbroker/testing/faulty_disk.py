@@ -16,7 +16,9 @@ import errno
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from logbroker.storage.file.disk import Disk, failure
@@ -30,6 +32,20 @@ class _Fault(NamedTuple):
     torn_bytes: int
 
 
+class _File:
+    """A file, as it would be after a loss of power."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+
+class _Directory:
+    """A directory, as it would be after a loss of power."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, _File | _Directory] = {}
+
+
 class FaultyDisk(Disk):
     """Below one directory; it knows what of it would survive a loss of power."""
 
@@ -40,8 +56,12 @@ class FaultyDisk(Disk):
         self._root = root
         self._is_dead = False
         self._faults: list[_Fault] = []
-        self._contents: dict[int, bytes] = {}
-        self._names: dict[int, dict[str, int]] = {}
+        self._nodes: dict[int, _File | _Directory] = {}
+        """By inode: what is there now. What is removed lives on in names that are not synced."""
+        self._lock = Lock()
+        """Held while names and nodes are looked at: threads sync at the same time."""
+        if root.exists():
+            self._keep(root)
 
     def fail(self, call: str, code: int, *, after: int = 0, torn_bytes: int = 0) -> None:
         """Makes one call of this name fail, `after` others of it have succeeded."""
@@ -54,28 +74,54 @@ class FaultyDisk(Disk):
     def lose_power(self) -> None:
         """Kills, and takes back what was not synced."""
         self._is_dead = True
-        root = self._root.stat().st_ino
-        for path in self._root.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        self._restore(self._root, root)
+        with self._lock:
+            for path in self._root.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            root = self._nodes.get(self._root.stat().st_ino)
+            if isinstance(root, _Directory):
+                self._restore(self._root, root)
 
-    def _restore(self, directory: Path, inode: int) -> None:
-        for name, child in self._names.get(inode, {}).items():
+    def _restore(self, directory: Path, node: _Directory) -> None:
+        for name, child in node.names.items():
             path = directory / name
-            if child in self._contents:
-                path.write_bytes(self._contents[child])
+            if isinstance(child, _File):
+                path.write_bytes(child.content)
             else:
                 path.mkdir()
                 self._restore(path, child)
+
+    def _keep(self, directory: Path) -> None:
+        """Notes that a directory is on the disk with all that is in it."""
+        node = self._node_of(directory)
+        assert isinstance(node, _Directory)
+        for child in directory.iterdir():
+            if child.name != LOCK:
+                node.names[child.name] = self._node_of(child)
+                if child.is_dir():
+                    self._keep(child)
+
+    def _node_of(self, path: Path) -> _File | _Directory:
+        inode = path.stat().st_ino
+        if inode not in self._nodes:
+            self._nodes[inode] = _Directory() if path.is_dir() else _File(path.read_bytes())
+        return self._nodes[inode]
+
+    def _forget(self, path: Path) -> None:
+        """Notes that a file or directory goes: its inode may soon be another's."""
+        for gone in (path, *path.rglob("*")):
+            with suppress(FileNotFoundError):
+                self._nodes.pop(gone.lstat().st_ino, None)
 
     def open(self, path: Path, *, create: bool = False) -> int:
         """As Disk."""
         is_new = create and not path.exists()
         self._enter("open", grows=is_new)
-        descriptor = super().open(path, create=create)
-        inode = os.fstat(descriptor).st_ino
-        if is_new or inode not in self._contents:
-            self._contents[inode] = b"" if is_new else path.read_bytes()
+        with self._lock:
+            descriptor = super().open(path, create=create)
+            if is_new:
+                self._nodes[os.fstat(descriptor).st_ino] = _File(b"")
+            else:
+                self._node_of(path)
         return descriptor
 
     def write(self, descriptor: int, buffers: Sequence[bytes | memoryview], position: int) -> None:
@@ -100,41 +146,58 @@ class FaultyDisk(Disk):
         """As Disk; what the file holds now survives."""
         self._enter("sync")
         super().sync(descriptor)
-        found = os.fstat(descriptor)
-        self._contents[found.st_ino] = os.pread(descriptor, found.st_size, 0)
-        self.sync_count += 1
+        with self._lock:
+            found = os.fstat(descriptor)
+            node = self._nodes.get(found.st_ino)
+            if isinstance(node, _File) and not self._is_dead:
+                node.content = os.pread(descriptor, found.st_size, 0)
+            self.sync_count += 1
 
     def sync_directory(self, directory: Path) -> None:
         """As Disk; the names in the directory survive."""
         self._enter("sync_directory")
         super().sync_directory(directory)
-        with os.scandir(directory) as entries:
-            names = {entry.name: entry.inode() for entry in entries if entry.name != LOCK}
-        self._names[directory.stat().st_ino] = names
+        with self._lock:
+            if self._is_dead:
+                return
+            node = self._node_of(directory)
+            assert isinstance(node, _Directory)
+            children = (child for child in directory.iterdir() if child.name != LOCK)
+            node.names = {child.name: self._node_of(child) for child in children}
 
     def rename(self, old: Path, new: Path) -> None:
         """As Disk."""
         self._enter("rename")
-        super().rename(old, new)
+        with self._lock:
+            self._forget(new)
+            super().rename(old, new)
 
     def unlink(self, path: Path) -> None:
         """As Disk."""
         self._enter("unlink")
-        super().unlink(path)
+        with self._lock:
+            self._forget(path)
+            super().unlink(path)
 
     def remove_tree(self, directory: Path) -> None:
         """As Disk."""
         self._enter("remove_tree")
-        super().remove_tree(directory)
+        with self._lock:
+            self._forget(directory)
+            super().remove_tree(directory)
 
     def remove_empty(self, directory: Path) -> bool:
         """As Disk."""
         self._enter("remove_empty")
-        return super().remove_empty(directory)
+        with self._lock:
+            if directory.exists() and not any(directory.iterdir()):
+                self._forget(directory)
+            return super().remove_empty(directory)
 
     def make_directory(self, directory: Path) -> None:
         """As Disk."""
-        self._enter("make_directory", grows=not directory.exists())
+        missing = [path for path in (directory, *directory.parents) if not path.exists()]
+        self._enter("make_directory", grows=bool(missing))
         super().make_directory(directory)
 
     def free_bytes(self, directory: Path) -> int:
