@@ -524,6 +524,8 @@ class Producer:
         self._limits = limits
         self._max_batch_bytes = min(self._settings.max_batch_bytes, limits.batch_bytes - 1_024)
         self._take(topic)
+        # Producers of one record each must not all begin at partition 0.
+        self._turn = self._connection.random.randrange(topic.partition_count)
         self._delivery.start(topic)
 
     async def _refresh(self) -> None:
