@@ -30,6 +30,9 @@ USAGE = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
+UNFOLDED = 10_000
+"""A table wider than the terminal is left to the terminal: a folded name cannot be copied."""
+
 
 class Output(StrEnum):
     """How the answer is written."""
@@ -135,12 +138,10 @@ def _write_rich(
 ) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column, right in zip(columns, is_number, strict=True):
-        table.add_column(
-            Text(column.upper()), justify="right" if right else "left", overflow="fold"
-        )
+        table.add_column(Text(column.upper()), justify="right" if right else "left")
     for row in cells:
         table.add_row(*map(Text, row))
-    Console(file=sys.stdout).print(table)
+    Console(file=sys.stdout, width=UNFOLDED).print(table)
 
 
 def _end_quietly() -> NoReturn:

@@ -200,8 +200,9 @@ def _opened(file: Path | None) -> Iterator[tuple[Source, int | None]]:
 
 @contextmanager
 def _progress(total_bytes: int | None) -> Iterator[Callable[[int], None]]:
-    """Yields what to call with the bytes done; shown if stderr is a terminal."""
-    if not sys.stderr.isatty():
+    """Yields what to call with the bytes done; shown on a terminal, unless one types there."""
+    is_typed = total_bytes is None and sys.stdin.isatty()
+    if is_typed or not sys.stderr.isatty():
         yield lambda size: None
         return
     columns = (

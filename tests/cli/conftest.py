@@ -26,9 +26,11 @@ _numbers = count()
 def command(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Command:
     """`command("topic", "list", stdin=b"")`: its exit code and what it wrote."""
 
-    def run_command(*arguments: str, stdin: bytes = b"") -> Ran:
+    def run_command(*arguments: str, stdin: bytes = b"", is_typed: bool = False) -> Ran:
         capsysbinary.readouterr()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        source = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+        monkeypatch.setattr(source, "isatty", lambda: is_typed)
+        monkeypatch.setattr(sys, "stdin", source)
         code = run(arguments)
         out, err = capsysbinary.readouterr()
         return Ran(code, out.decode(errors="surrogateescape"), err.decode())

@@ -6,7 +6,7 @@ NOWHERE = "127.0.0.1:1"
 COMMANDS = (
     ("serve",), ("produce",), ("fetch",), ("topic",), ("topic", "create"), ("topic", "list"),
     ("topic", "describe"), ("topic", "update"), ("topic", "grow"), ("topic", "delete"),
-    ("topic", "trim"), ("broker", "describe"),
+    ("topic", "trim"), ("broker", "describe"), ("log",), ("log", "verify"),
 )  # fmt: skip
 MISTAKES = {
     "no such command": ("nope",),

@@ -113,6 +113,16 @@ def test_a_topic_is_deleted_only_when_that_is_meant(command: Command, topic: str
     assert ran.err == f"error: there is no topic '{topic}' (TOPIC_NOT_FOUND)\n"
 
 
+def test_who_types_is_asked_before_a_topic_is_deleted(command: Command, topic: str) -> None:
+    command("produce", topic, stdin=b"a\nb\n")
+    ran = command("topic", "delete", topic, stdin=b"n\n", is_typed=True)
+    assert ran.code == 130
+    assert f"Delete {topic} with its 2 records (" in ran.out + ran.err
+    ran = command("topic", "delete", topic, stdin=b"y\n", is_typed=True)
+    assert ran.code == 0
+    assert ran.out.endswith(f"deleted {topic}\n")
+
+
 def test_a_topic_that_exists_is_not_made_again(command: Command, topic: str) -> None:
     ran = command("topic", "create", topic, "-o", "json")
     assert (ran.code, ran.out) == (1, "")
