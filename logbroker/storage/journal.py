@@ -14,6 +14,7 @@ import structlog
 from logbroker.clock import Clock
 from logbroker.config import Durability, LogConfig
 from logbroker.errors import DataLossError
+from logbroker.limits import BATCH_BYTES_CEILING
 from logbroker.record.batch import Batch
 from logbroker.record.columns import Columns, decode_records, encode_batch
 from logbroker.record.partition_id import PartitionId
@@ -29,6 +30,9 @@ CONFIG = LogConfig(
 READ_BYTES = 4 << 20
 SNAPSHOT_EVERY = 1_000
 """The fewest events between snapshots."""
+
+SNAPSHOT_BYTES = BATCH_BYTES_CEILING
+"""A larger snapshot is not made; the journal grows instead."""
 
 log = structlog.get_logger()
 
@@ -104,6 +108,10 @@ class Journal:
     async def snapshot(self, events: Sequence[bytes]) -> None:
         """Writes the events as a snapshot, then trims what lies before it."""
         values = [b"", *events]
+        if sum(map(len, values)) > SNAPSHOT_BYTES:
+            log.warning("snapshot too large, journal kept", journal=self._name, events=len(events))
+            self._since_snapshot, self._snapshot_size = 0, len(values)
+            return
         columns = Columns(values, [SNAPSHOT_KEY] * len(values))
         appended = self._log.append(encode_batch(columns, now_ms=self._clock.now_ms()))
         self._since_snapshot, self._snapshot_size = 0, len(values)

@@ -114,7 +114,8 @@ class TopicServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTopic(self, request, context):
-        """Deletes a topic and all its records. Streams that read or write it end with `NOT_FOUND`.
+        """Deletes a topic and all its records. Streams that read it end with `NOT_FOUND`; batches
+        that are sent to it are answered so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
