@@ -8,7 +8,8 @@ from weakref import WeakSet
 from logbroker.client.admin import Admin
 from logbroker.client.connection import Connection
 from logbroker.client.partition_stream import Timestamp
-from logbroker.client.producer import Producer, ProducerSettings
+from logbroker.client.producer import Producer
+from logbroker.client.producer_settings import ProducerSettings
 from logbroker.client.reader import AnyStart, Reader, ReaderSettings
 from logbroker.client.topics import get_topic
 from logbroker.clock import Clock, SystemClock

@@ -128,7 +128,7 @@ async def test_send_waits_for_room_and_goes_on_when_there_is():
         async with client.producer("t", buffer_bytes=32 << 10, max_batch_bytes=4_000) as producer:
             await send_all(producer, [b"v" * 1_000] * 500)
             await asyncio.gather(*(send_all(producer, [b"w" * 700] * 50) for _ in range(10)))
-            assert producer._held_bytes == 0
+            assert producer._gatherer.buffer.held_bytes == 0
         assert len(await values_of(client)) == 1_000
 
 
