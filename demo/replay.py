@@ -1,10 +1,10 @@
 """Replaying: from the start, since a point in time, from an offset."""
 
-import json
 import time
 from collections import Counter
 
 from demo.figures import Comparison, Figures
+from demo.flights import fields_of
 from demo.screen import Screen, rate
 from logbroker import Client, Timestamp
 
@@ -19,9 +19,9 @@ async def replay_all(
     carriers: Counter[str] = Counter()
     async with client.reader(topic, start="earliest") as reader:
         async for record in reader:
-            carriers[json.loads(record.value)["carrier"]] += 1
+            carriers[fields_of(record)["carrier"]] += 1
             without_key += record.key is None
-            size += len(record.value)
+            size += len(record.value or b"")
     if not brief:
         screen.say("everything, from the start, counted by carrier")
     screen.say(rate(carriers.total(), size, time.perf_counter() - started))
@@ -46,7 +46,7 @@ async def replay_since(
     months: Counter[int] = Counter()
     async with client.reader(topic, start=Timestamp(since_ms)) as reader:
         async for record in reader:
-            months[json.loads(record.value)["month"]] += 1
+            months[fields_of(record)["month"]] += 1
     moment = time.strftime("%H:%M:%S", time.localtime(since_ms / 1_000))
     screen.say(f"what was published since {moment}.{since_ms % 1_000:03}, when September began")
     screen.compare(
@@ -65,7 +65,7 @@ async def replay_last(client: Client, topic: str, partition: int, screen: Screen
     rows, offsets = [], []
     async with client.reader(topic, partition=partition, start=start) as reader:
         async for record in reader:
-            flight = json.loads(record.value)
+            flight = fields_of(record)
             offsets.append(record.offset)
             rows.append(
                 (

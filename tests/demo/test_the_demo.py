@@ -1,0 +1,71 @@
+"""The whole demo on a small sample: its broker, its replays, its kill, its exit code."""
+
+import json
+from collections import Counter
+from zipfile import ZipFile
+
+import pytest
+import structlog
+
+from demo.__main__ import main
+from demo.figures import Figures
+from demo.flights import read_flights
+
+ROWS = [
+    f"2013,{month},1,{n},540,2,923,850,33,{('UA', 'AA', 'B6')[n % 3]},{n},"
+    f"{'NA' if n % 10 == 0 else f'N{n % 7}'},JFK,MIA,160,1089,5,40,2013-0{month}-01T10:00:00Z"
+    for month in (1, 9, 2)
+    for n in range(200)
+]
+COLUMNS = (
+    "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,"
+    "flight,tailnum,origin,dest,air_time,distance,hour,minute,time_hour"
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _keep_log_settings():
+    settings = structlog.get_config()
+    yield
+    structlog.configure(**settings)
+
+
+@pytest.fixture
+def sample(tmp_path):
+    file = tmp_path / "sample.csv.zip"
+    with ZipFile(file, "w") as archive:
+        archive.writestr("flights.csv", "\n".join((COLUMNS, *ROWS, "")))
+    return file
+
+
+def figures_of(file):
+    flights = list(read_flights(file))
+    carriers = Counter(json.loads(flight.value)["carrier"] for flight in flights)
+    return Figures(
+        flight_count=len(flights),
+        without_tail_number=sum(flight.key is None for flight in flights),
+        in_september=sum(flight.month == 9 for flight in flights),
+        by_carrier=carriers,
+    )
+
+
+def test_the_demo_kills_its_broker_and_finds_every_total_as_it_should_be(sample, capsys):
+    assert main(["--data", str(sample)], figures_of(sample)) == 0
+    output = capsys.readouterr().out
+    assert "kill -9" in output
+    assert "a new broker" in output
+    assert "DIFFERS" not in output
+    assert "\x1b" not in output
+    assert output.rstrip().endswith("left nothing behind.")
+
+
+def test_the_demo_fails_when_a_total_is_not_the_published_one(sample, capsys):
+    assert main(["--data", str(sample)]) == 1
+    captured = capsys.readouterr()
+    assert "DIFFERS" in captured.out
+    assert "The demo failed: the totals differ: flights: 600, but it should be 336,776;" in (
+        captured.err
+    )
+    assert "kill -9" not in captured.out
