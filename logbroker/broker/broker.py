@@ -1,7 +1,6 @@
 """Broker: the facade. Each verb delegates; the thinking is done in the file of its name."""
 
 import asyncio
-from asyncio import Future
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ from logbroker.broker.coordinator import Coordinator
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
 from logbroker.broker.housekeeping import keep_house
 from logbroker.broker.partitions import Partitions
-from logbroker.broker.produce import NewRecord, Produce
+from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
 from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
@@ -126,7 +125,7 @@ class Broker:
         partition: int,
         batch: Batch,
         expected_offset: int | None = None,
-    ) -> Future[Receipt]:
+    ) -> Appending:
         """Appends a batch; see `Produce.produce`."""
         return self._produce.produce(topic, topic_id, partition, batch, expected_offset)
 

@@ -3,7 +3,10 @@
 import asyncio
 from asyncio import Future
 from collections import Counter
+from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from logbroker.broker.partitions import Partition, Partitions
 from logbroker.clock import Clock
@@ -37,6 +40,42 @@ class NewRecord:
     partition: int | None = None
 
 
+class Appending:
+    """A batch that was taken: a future of its receipt, without the cost of a second future."""
+
+    __slots__ = ("_partition", "future")
+
+    def __init__(self, partition: Partition, future: "Future[Batch] | Future[Receipt]") -> None:
+        self._partition = partition
+        self.future = future
+        """Done when the receipt is true, or never will be."""
+
+    def done(self) -> bool:
+        """Whether there is nothing more to wait for."""
+        return self.future.done()
+
+    async def wait_done(self) -> None:
+        """Returns once it is done, whatever became of it."""
+        if not self.future.done():
+            with suppress(LogbrokerError):
+                await self.future
+
+    def abandon(self) -> None:
+        """Says that nobody will ask what became of it."""
+        self.future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def receipt(self) -> Receipt:
+        """Returns the receipt once it is done; raises what became of the batch instead."""
+        result = self.future.result()
+        if isinstance(result, Receipt):
+            return result
+        return _receipt_of(self._partition, result.header.base_offset, result.header)
+
+    def __await__(self) -> Generator[Any, None, Receipt]:
+        yield from self.future.__await__()
+        return self.receipt()
+
+
 class Produce:
     """Appends batches, and lists of records."""
 
@@ -59,8 +98,8 @@ class Produce:
         partition: int,
         batch: Batch,
         expected_offset: int | None = None,
-    ) -> Future[Receipt]:
-        """Takes a batch now; the future gives its receipt once that is true.
+    ) -> "Appending":
+        """Takes a batch now; awaited, it gives the receipt once that is true.
 
         It is done already where nothing is to be waited for. Raises at once for what may not
         be appended; nothing is changed then.
@@ -77,7 +116,7 @@ class Produce:
             stored = found.producers.check(header)
             if stored is not None:
                 self.counts["duplicate_batches"] += 1
-                return asyncio.ensure_future(self._wait_stored(found, stored))
+                return Appending(found, asyncio.ensure_future(self._wait_stored(found, stored)))
         base_offset = found.log.bounds().next_offset
         appended = found.log.append(batch, expected_offset=expected_offset)
         if header.producer_id:
@@ -87,7 +126,7 @@ class Produce:
         self.counts["batches"] += 1
         self.counts["records"] += header.record_count
         self.counts["bytes"] += header.size_bytes
-        return _receipt(found, appended)
+        return Appending(found, appended)
 
     async def publish(
         self,
@@ -120,7 +159,7 @@ class Produce:
         }
         for batch in batches.values():
             check_batch(batch, self._limits)
-        under_way: dict[int, Future[Receipt] | LogbrokerError] = {}
+        under_way: dict[int, Appending | LogbrokerError] = {}
         for place, batch in batches.items():
             try:
                 under_way[place] = self.produce(
@@ -204,25 +243,6 @@ def _check_header(header: BatchHeader) -> None:
     if header.producer_id < 0:
         message = f"producer_id must be at least 0, not {header.producer_id}"
         raise InvalidError("INVALID_ARGUMENT", message, producer_id=header.producer_id)
-
-
-def _receipt(partition: Partition, appended: Future[Batch]) -> Future[Receipt]:
-    receipt: Future[Receipt] = asyncio.get_running_loop().create_future()
-
-    def settle(done: Future[Batch]) -> None:
-        if receipt.cancelled():
-            done.exception()
-        elif error := done.exception():
-            receipt.set_exception(error)
-        else:
-            header = done.result().header
-            receipt.set_result(_receipt_of(partition, header.base_offset, header))
-
-    if appended.done():
-        settle(appended)
-    else:
-        appended.add_done_callback(settle)
-    return receipt
 
 
 def _receipt_of(partition: Partition, base_offset: int, stored: BatchHeader | Stored) -> Receipt:

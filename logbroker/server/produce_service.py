@@ -1,7 +1,6 @@
 """ProduceService: translate in, call one broker verb, translate out."""
 
 import asyncio
-from asyncio import Future
 from collections import Counter, deque
 from collections.abc import Iterable
 from itertools import islice, takewhile
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 import grpc
 
 from logbroker.broker.backpressure import ByteBudget
-from logbroker.broker.produce import NewRecord
+from logbroker.broker.produce import Appending, NewRecord
 from logbroker.errors import InvalidError, LogbrokerError
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
@@ -40,7 +39,7 @@ class Producing(Protocol):
         partition: int,
         batch: Batch,
         expected_offset: int | None,
-    ) -> Future[Receipt]: ...
+    ) -> Appending: ...
     async def publish(
         self,
         topic: str,
@@ -117,7 +116,7 @@ class ProduceStream:
         self._broker = broker
         self._context = context
         self._own = ByteBudget(connection_bytes)
-        self._under_way: deque[tuple[Future[Receipt], int]] = deque()
+        self._under_way: deque[tuple[Appending | LogbrokerError, int]] = deque()
         self._has_more = asyncio.Event()
         self._held = 0
         self._is_read_out = False
@@ -142,8 +141,9 @@ class ProduceStream:
                 await answerer
         finally:
             self._broker.budget.give(self._held)
-            for under_way, _ in self._under_way:  # nobody is there to be told any more
-                under_way.add_done_callback(lambda done: done.cancelled() or done.exception())
+            for under_way, _ in self._under_way:
+                if isinstance(under_way, Appending):
+                    under_way.abandon()
         if self._failure:
             raise self._failure
 
@@ -172,7 +172,7 @@ class ProduceStream:
             begun = [self._begin(produced) for produced in entries]
             if not begun:
                 self._give(size)
-            elif not self._under_way and self._can_answer(begun):
+            elif not self._under_way and _can_answer(begun):
                 await self._context.write(_response(map(self._result_of, begun)))
                 self._give(size)
             else:
@@ -180,39 +180,35 @@ class ProduceStream:
                 self._under_way.append((begun[-1], size))
                 self._has_more.set()
 
-    def _can_answer(self, begun: list[Future[Receipt]]) -> bool:
-        return len(begun) <= RESULTS_PER_RESPONSE and all(one.done() for one in begun)
-
-    def _begin(self, produced: Produced) -> Future[Receipt]:
+    def _begin(self, produced: Produced) -> Appending | LogbrokerError:
         try:
             return self._broker.produce(*produced)
         except LogbrokerError as error:
-            refused = asyncio.get_running_loop().create_future()
-            refused.set_exception(error)
-            return refused
+            return error
 
     async def _answer(self) -> None:
         while not (self._is_read_out and not self._under_way):
             await self._has_more.wait()
             self._has_more.clear()
             while self._under_way:
-                if not self._under_way[0][0].done():
-                    await asyncio.wait({self._under_way[0][0]})
+                first, _ = self._under_way[0]
+                if isinstance(first, Appending):
+                    await first.wait_done()
                 begun = islice(self._under_way, RESULTS_PER_RESPONSE)
-                done = list(takewhile(lambda one: one[0].done(), begun))
+                done = list(takewhile(lambda one: _is_known(one[0]), begun))
                 await self._context.write(_response(self._result_of(one) for one, _ in done))
                 for _, size in done:  # only now: while any is left, the reader answers nothing
                     self._under_way.popleft()
                     self._give(size)
 
-    def _result_of(self, under_way: Future[Receipt]) -> record_pb2.ProduceResult:
-        error = under_way.exception()
-        if error is None:
-            return _result(under_way.result())
-        if not isinstance(error, LogbrokerError):
-            raise error
-        self._broker.error_counts[error.reason] += 1
-        return _result(error)
+    def _result_of(self, under_way: Appending | LogbrokerError) -> record_pb2.ProduceResult:
+        try:
+            if isinstance(under_way, LogbrokerError):
+                raise under_way
+            return _result(under_way.receipt())
+        except LogbrokerError as error:
+            self._broker.error_counts[error.reason] += 1
+            return _result(error)
 
     def _give(self, size: int) -> None:
         self._own.give(size)
@@ -228,6 +224,14 @@ def _record(record: record_pb2.Record) -> NewRecord:
         timestamp_ms=record.timestamp_ms if record.HasField("timestamp_ms") else None,
         partition=record.partition if record.HasField("partition") else None,
     )
+
+
+def _can_answer(begun: list[Appending | LogbrokerError]) -> bool:
+    return len(begun) <= RESULTS_PER_RESPONSE and all(map(_is_known, begun))
+
+
+def _is_known(under_way: Appending | LogbrokerError) -> bool:
+    return isinstance(under_way, LogbrokerError) or under_way.done()
 
 
 def _response(results: Iterable[record_pb2.ProduceResult]) -> pb.ProduceResponse:

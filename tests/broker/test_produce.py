@@ -345,7 +345,7 @@ async def test_a_duplicate_of_a_batch_whose_topic_is_deleted_is_told_so():
 async def test_a_caller_who_gives_up_does_not_undo_the_append():
     async with topic_on(SlowEngine(ManualClock())) as broker:
         log = await slow_log(broker)
-        broker.produce("a", "", 0, batch_of(b"1")).cancel()
+        broker.produce("a", "", 0, batch_of(b"1")).future.cancel()
         second = broker.produce("a", "", 0, batch_of(b"2"))
         log.flush()
         assert (await second).base_offset == 1

@@ -10,10 +10,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from logbroker.errors import LogbrokerError
 from logbroker.record.batch import Batch
+from logbroker.storage.file.sync_threads import SyncThreads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,7 +28,7 @@ class Threads:
     """
 
     def __init__(self, sync_count: int, read_count: int = 4) -> None:
-        self._syncs = ThreadPoolExecutor(sync_count, "sync")
+        self._syncs = SyncThreads(sync_count)
         self._reads = ThreadPoolExecutor(read_count, "disk")
         self.sync_slot = asyncio.Semaphore(sync_count)
         """Held around `sync`, so that descriptors are held only while a thread runs."""
@@ -34,9 +36,9 @@ class Threads:
         """Held around `run` by those who hold descriptors."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def sync(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Returns what the call returns, on a thread of the flushes."""
-        return await _finished(self._syncs.submit(call, *args, **kwargs))
+    async def sync(self, call: Callable[[T], None], argument: T) -> None:
+        """Makes the call on a thread of the flushes."""
+        await self._syncs.make(partial(call, argument))
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Returns what the call returns, on any other thread."""
