@@ -28,7 +28,10 @@ SECOND_RUN = 120_000
 
 
 def main(arguments: Sequence[str] | None = None, expected: Figures = PUBLISHED) -> int:
-    """Runs the demo and returns its exit code: 1 if anything is not as it should be."""
+    """Runs the demo and returns its exit code: 1 if anything is not as it should be.
+
+    130 after Ctrl-C.
+    """
     parser = argparse.ArgumentParser(prog="python -m demo", description=__package__)
     parser.add_argument("--data", type=Path, help="another zipped CSV with the same columns")
     options = parser.parse_args(arguments)
@@ -38,12 +41,22 @@ def main(arguments: Sequence[str] | None = None, expected: Figures = PUBLISHED) 
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=lambda *_: ClientLog(screen),
     )
+    code = 0
     try:
         tell(options.data or find_data(), expected, screen)
-    except (NoDataError, FiguresDifferError, LogbrokerError, RuntimeError) as error:
-        print(f"\nThe demo failed: {error}", file=sys.stderr)
-        return 1
-    return 0
+    except* (NoDataError, FiguresDifferError, LogbrokerError, RuntimeError) as group:
+        print(f"\nThe demo failed: {first_of(group)}", file=sys.stderr)
+        code = 1
+    except* KeyboardInterrupt:
+        code = 130
+    return code
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Returns the error itself, out of however many groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def tell(data: Path, expected: Figures, screen: Screen) -> None:

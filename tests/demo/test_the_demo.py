@@ -69,3 +69,17 @@ def test_the_demo_fails_when_a_total_is_not_the_published_one(sample, capsys):
         captured.err
     )
     assert "kill -9" not in captured.out
+
+
+def test_the_demo_fails_with_one_line_when_the_broker_does_not_come_back(
+    sample, capsys, monkeypatch
+):
+    async def fail(broker, screen):
+        raise RuntimeError("the broker ended with 1: no such directory")
+
+    monkeypatch.setattr("demo.crash.restart", fail)
+    assert main(["--data", str(sample)], figures_of(sample)) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "",
+        "The demo failed: the broker ended with 1: no such directory",
+    ]
