@@ -20,6 +20,9 @@ class Clock(Protocol):
     def monotonic_ms(self) -> int:
         """Returns the ms since some moment. Never goes back."""
 
+    def monotonic_ns(self) -> int:
+        """Returns the ns since the same moment, for what takes less than a ms."""
+
     async def wait_until(self, monotonic_ms: int) -> None:
         """Returns once `monotonic_ms()` has reached this."""
 
@@ -37,6 +40,10 @@ class SystemClock:
     def monotonic_ms(self) -> int:
         """Returns the ms since some moment."""
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        """Returns the ns since some moment."""
+        return time.monotonic_ns()
 
     async def wait_until(self, monotonic_ms: int) -> None:
         """Returns once `monotonic_ms()` has reached this."""

@@ -26,6 +26,10 @@ class ManualClock:
         """Returns the ms since the clock was made."""
         return self._monotonic_ms
 
+    def monotonic_ns(self) -> int:
+        """Returns the ns since the clock was made."""
+        return self._monotonic_ms * 1_000_000
+
     async def wait_until(self, monotonic_ms: int) -> None:
         """Returns once `advance` has reached this."""
         if monotonic_ms > self._monotonic_ms:

@@ -15,7 +15,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from logbroker.errors import LogbrokerError
 from logbroker.record.batch import Batch
-from logbroker.storage.file.sync_threads import SyncThreads
+from logbroker.storage.file.sync_threads import SyncPace, SyncThreads
+
+BRIEF_BYTES = 64 << 10
+"""A flush of more than this always runs in a thread."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,6 +31,9 @@ class Threads:
     """
 
     def __init__(self, sync_count: int, read_count: int = 4) -> None:
+        self.pace = SyncPace()
+        self.flush_count = 0
+        """How many partitions flush, or are about to."""
         self._syncs = SyncThreads(sync_count)
         self._reads = ThreadPoolExecutor(read_count, "disk")
         self.sync_slot = asyncio.Semaphore(sync_count)
@@ -63,7 +69,7 @@ class Threads:
 class Flusher:
     """Of one partition: who waits for its next flush."""
 
-    __slots__ = ("_flush", "_is_wanted", "_task", "_threads", "_waiting")
+    __slots__ = ("_flush", "_is_small", "_is_wanted", "_task", "_threads", "_waiting")
 
     def __init__(self, threads: Threads, flush: Callable[[], Awaitable[None]]) -> None:
         """`flush` makes durable what has been written; raises LogbrokerError if it cannot."""
@@ -71,34 +77,45 @@ class Flusher:
         self._flush = flush
         self._waiting: list[tuple[asyncio.Future[Batch], Batch]] = []
         self._is_wanted = False
+        self._is_small = False
         self._task: asyncio.Task[None] | None = None
 
     def wait_flushed(self, batch: Batch) -> asyncio.Future[Batch]:
         """Returns a future that gives the batch once it is durable."""
         flushed = asyncio.get_running_loop().create_future()
         self._waiting.append((flushed, batch))
-        if self._task is None:
-            self._task = self._threads.start(self._run())
+        self._start()
         return flushed
 
     def want(self) -> asyncio.Task[None]:
         """Starts a flush, or one more behind that which runs; returns the task of both."""
         self._is_wanted = True
-        if self._task is None:
-            self._task = self._threads.start(self._run())
-        return self._task
+        return self._start()
 
     def fail(self, error: LogbrokerError) -> None:
         """Answers all that wait with the error."""
         waiting, self._waiting = self._waiting, []
         _fail(waiting, error)
 
+    def _start(self) -> asyncio.Task[None]:
+        if self._task is None:
+            self._threads.flush_count += 1
+            self._task = self._threads.start(self._run())
+        return self._task
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the flush that runs is small, alone and likely quick: it runs on the loop."""
+        return self._is_small and self._threads.flush_count == 1 and self._threads.pace.is_quick
+
     async def _run(self) -> None:
         try:
             while self._waiting or self._is_wanted:
                 async with self._threads.sync_slot:
-                    self._is_wanted = False
                     waiting, self._waiting = self._waiting, []
+                    size = sum(batch.header.size_bytes for _, batch in waiting)
+                    self._is_small = 0 < size <= BRIEF_BYTES and not self._is_wanted
+                    self._is_wanted = False
                     try:
                         await self._flush()
                     except LogbrokerError as error:
@@ -112,6 +129,7 @@ class Flusher:
                         flushed.set_result(batch)
         finally:
             self._task = None
+            self._threads.flush_count -= 1
 
 
 def _fail(waiting: list[tuple[asyncio.Future[Batch], Batch]], error: LogbrokerError) -> None:

@@ -278,8 +278,12 @@ class FilePartitionLog:
             raise file.failure
         if file.is_dirty and not file.is_removed:
             with self._files.held(file) as descriptor:
-                written = file.written
-                await self._threads.sync(self._disk.sync, descriptor)
+                written, begun_ns = file.written, self._clock.monotonic_ns()
+                if self._flusher.is_brief:
+                    self._disk.sync(descriptor)
+                else:
+                    await self._threads.sync(self._disk.sync, descriptor)
+                self._threads.pace.note(self._clock.monotonic_ns() - begun_ns)
                 file.synced = max(file.synced, written)
 
     async def _finish_sealed(self) -> None:
