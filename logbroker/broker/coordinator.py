@@ -16,7 +16,7 @@ from logbroker.broker.partitions import Partitions
 from logbroker.broker.producer_ids import ProducerIds
 from logbroker.clock import Clock
 from logbroker.config import LogConfig
-from logbroker.errors import LogbrokerError
+from logbroker.errors import LogbrokerError, UnavailableError
 from logbroker.storage.engine import Engine
 from logbroker.storage.journal import Journal
 from logbroker.topic import events
@@ -69,10 +69,15 @@ class Coordinator:
         for name in sorted(catalog.damaged_topics):
             log.error("topic damaged: files without settings", topic=name)
         coordinator = cls(catalog, journal, engine, partitions, producer_ids, clock, defaults)
-        for topic in catalog.deleted():
-            await coordinator._try(coordinator._erase(topic), "deleted topic not erased", topic)
+        await coordinator.erase_deleted()
         await coordinator.open_missing()
         return coordinator
+
+    async def erase_deleted(self) -> None:
+        """Removes what is left of deleted topics: at the start, or after an error."""
+        for topic in self.catalog.deleted():
+            erasing = self._changes.run(topic.topic, self._erase_if_there(topic.topic_id))
+            await self._try(erasing, "deleted topic not erased", topic)
 
     async def open_missing(self) -> None:
         """Opens the partitions that should be open and are not: at the start, or after an error.
@@ -100,7 +105,10 @@ class Coordinator:
         return await self._changes.run(name, self._grow(name, topic_id, partition_count))
 
     async def delete(self, name: str, topic_id: str) -> None:
-        """Deletes a topic and returns when its files are gone."""
+        """Deletes a topic and returns when its files are gone.
+
+        UnavailableError where the topic is gone and files are not; they are removed later.
+        """
         await self._changes.run(name, self._delete(name, topic_id))
 
     async def close(self) -> None:
@@ -145,7 +153,12 @@ class Coordinator:
     async def _delete(self, name: str, topic_id: str) -> None:
         topic = self.catalog.get(name, topic_id)
         await self._commit(self.catalog.decide_delete(name, topic_id))
-        await self._erase(topic)
+        try:
+            await self._erase(topic)
+        except LogbrokerError as error:
+            message = f"topic {name!r} is deleted; its files could not be removed yet: {error}"
+            details = {**error.details, "topic": name}
+            raise UnavailableError("STORAGE_FAILED", message, **details) from error
 
     async def _open_if_there(self, topic_id: str) -> None:
         for topic in self.catalog.topics():
@@ -184,6 +197,11 @@ class Coordinator:
             await step
         except LogbrokerError as error:
             log.error(failed, topic=topic.topic, reason=error.reason, error=str(error))
+
+    async def _erase_if_there(self, topic_id: str) -> None:
+        for topic in self.catalog.deleted():
+            if topic.topic_id == topic_id:
+                await self._erase(topic)
 
     async def _erase(self, topic: Topic) -> None:
         found = [one for one in self._engine.partitions() if one.topic_id == topic.topic_id]

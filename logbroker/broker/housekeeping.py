@@ -20,7 +20,7 @@ async def keep_house(
     clock: Clock,
     producer_retention_ms: int,
 ) -> None:
-    """Saves the tables of busy producers, forgets silent ones, opens what could not be opened.
+    """Saves the tables of busy producers, forgets silent ones, finishes what could not be done.
 
     Until it is cancelled.
     """
@@ -29,6 +29,7 @@ async def keep_house(
         before_ms = clock.now_ms() - producer_retention_ms
         for partition in partitions.all():
             partition.producers.forget(before_ms)
+        await coordinator.erase_deleted()
         await coordinator.open_missing()
         busy = [found for found in partitions.all() if found.unsaved_bytes >= SAVE_AFTER_BYTES]
         try:

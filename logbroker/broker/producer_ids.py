@@ -75,8 +75,9 @@ class ProducerIds:
             await self._commit(saved[at : at + TABLES_PER_BATCH])
 
     async def forget(self, topic_id: str) -> None:
-        """Drops the tables of an erased topic."""
-        await self._commit([TopicForgotten(topic_id)])
+        """Drops the tables of an erased topic, if there are any."""
+        if self.registry.knows(topic_id):
+            await self._commit([TopicForgotten(topic_id)])
 
     async def _commit(self, decided: list[ProducerEvent]) -> None:
         durable = self._journal.append([producer_registry.encode(event) for event in decided])

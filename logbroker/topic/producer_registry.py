@@ -78,6 +78,10 @@ class ProducerRegistry:
         saved = self._tables.get((partition.topic_id, partition.partition))
         return saved.offset if saved else 0
 
+    def knows(self, topic_id: str) -> bool:
+        """Returns whether a table of this topic was saved."""
+        return any(key[0] == topic_id for key in self._tables)
+
     def apply(self, event: ProducerEvent) -> None:
         """Takes in one event."""
         match event:

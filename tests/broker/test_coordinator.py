@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from logbroker.broker import housekeeping
 from logbroker.config import Durability, LogConfig
 from logbroker.errors import (
     AlreadyExistsError,
@@ -282,7 +283,7 @@ async def test_a_deletion_that_fails_keeps_the_name_and_is_finished_at_the_next_
     async with broker_on(engine) as broker:
         await broker.create_topic("a", 3, NONE)
         engine.refuses = lambda verb, partition: verb == "delete" and partition.partition == 1
-        with pytest.raises(ExhaustedError):
+        with pytest.raises(UnavailableError, match="is deleted"):
             await broker.delete_topic("a", "")
         with pytest.raises(NotFoundError):
             broker.get_topic("a")
@@ -292,6 +293,21 @@ async def test_a_deletion_that_fails_keeps_the_name_and_is_finished_at_the_next_
         assert of_users(broker.engine) == []
         await broker.create_topic("a", 1, NONE)
         assert await values_of(broker) == []
+
+
+async def test_a_deletion_that_failed_is_finished_without_a_restart():
+    engine = StubbornEngine(clock := ManualClock())
+    async with broker_on(engine, clock) as broker:
+        await broker.create_topic("a", 3, NONE)
+        engine.refuses = lambda verb, partition: verb == "delete" and partition.partition == 1
+        with pytest.raises(UnavailableError):
+            await broker.delete_topic("a", "")
+        await clock.advance(housekeeping.EVERY_MS)
+        assert len(of_users(engine)) > 0
+        engine.refuses = lambda verb, partition: False
+        await clock.advance(housekeeping.EVERY_MS)
+        assert of_users(engine) == []
+        await broker.create_topic("a", 1, NONE)
 
 
 async def test_what_the_journal_could_not_keep_has_not_happened():
@@ -326,7 +342,7 @@ async def test_a_deletion_that_was_interrupted_is_finished_at_the_start():
         await broker.create_topic("a", 64, NONE)
         await broker.produce("a", "", 0, batch_of(b"old"))
         engine.refuses = lambda verb, partition: verb == "delete" and partition.partition >= 32
-        with pytest.raises(ExhaustedError):
+        with pytest.raises(UnavailableError, match="is deleted"):
             await broker.delete_topic("a", "")
         assert len(of_users(engine)) == 32
         killed = engine.reopened()
