@@ -65,13 +65,20 @@ class Connection:
             raise unreachable(f"nothing listens at {self.target}, or it is too slow") from error
 
     async def call(
-        self, method: str, request: Message, response: type[M], *, repeatable: bool = True
+        self,
+        method: str,
+        request: Message,
+        response: type[M],
+        *,
+        repeatable: bool = True,
+        on_retry: Callable[[LogbrokerError], None] | None = None,
     ) -> M:
         """Returns the answer of a unary call, within the client's `timeout_ms`.
 
         `method` is as `TopicService/GetTopic`. Raises what the broker raised; UNREACHABLE
         if nothing could be sent; where a call that is not `repeatable` was sent and not
-        answered, OutcomeUnknownError. What is repeatable is tried until the time is over.
+        answered, OutcomeUnknownError. What is repeatable is tried until the time is over;
+        `on_retry` hears why.
         """
         deadline_ms = self.clock.monotonic_ms() + self.timeout_ms
         attempt = 0
@@ -92,6 +99,8 @@ class Connection:
                 resume_ms += wait_ms(error, attempt, self.backoff, self.random)
                 if not may_pass(error) or resume_ms >= deadline_ms:
                     raise error from failure
+                if on_retry:
+                    on_retry(error)
                 await self.clock.wait_until(resume_ms)
 
     def open_stream(self, method: str, response: type[M]) -> StreamStreamCall[bytes, M]:

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import structlog
 from grpc.aio import EOF, AioRpcError, StreamStreamCall
 
 from logbroker.client import leftovers
 from logbroker.client.connection import Connection
 from logbroker.client.lane import Identity, Lane
+from logbroker.client.logs import ClientLog
 from logbroker.client.outgoing_batch import OutgoingBatch
 from logbroker.client.retry import failure_of, may_pass, unreachable, wait_ms
 from logbroker.errors import InternalError, LogbrokerError
@@ -30,7 +30,7 @@ from logbroker.wire.status import error_from
 REQUEST_BYTES = 1 << 20
 """What is ready goes in one request up to this size: gRPC carries large ones at less cost."""
 
-log = structlog.get_logger()
+log = ClientLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,9 +302,13 @@ class Delivery:
                 "ProduceService/CreateProducer",
                 pb.CreateProducerRequest(),
                 pb.CreateProducerResponse,
+                on_retry=self._note_error,
             )
             self._identity = Identity(response.producer_id, response.producer_epoch)
         return self._identity
+
+    def _note_error(self, error: LogbrokerError) -> None:
+        self._last_error = error
 
     async def _read_answers(self, call: StreamStreamCall[bytes, pb.ProduceResponse]) -> None:
         try:
@@ -326,7 +330,7 @@ class Delivery:
         if before is not None and lane.identity is None and self._identity == before:
             self._identity = None
         if isinstance(answer, LogbrokerError):
-            log.info("batch refused", partition=lane.partition, reason=answer.reason)
+            log.debug("batch refused", partition=lane.partition, reason=answer.reason)
         elif self._attempt:
             self._attempt = 0
             log.info("producer has the broker again", target=self._connection.target)
