@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
@@ -51,14 +51,21 @@ class BrokerProcess:
     """
 
     def __init__(
-        self, data_dir: Path, *args: str, environ: Mapping[str, str] | None = None, port: int = 0
+        self,
+        data_dir: Path,
+        *args: str,
+        environ: Mapping[str, str] | None = None,
+        port: int = 0,
+        run_under: Sequence[str] = (),
     ) -> None:
+        """`run_under` comes before the command and becomes it, as `prlimit --nofile=1024` does."""
         self.data_dir = data_dir
         self.address = ""
         self.log_file = data_dir.parent / f"{data_dir.name}.log"
         self._args = args
         self._environ = {**os.environ, **(environ or {})}
         self._port = port
+        self._run_under = run_under
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> Self:
@@ -66,7 +73,8 @@ class BrokerProcess:
 
         RuntimeError with what it said if it ends instead.
         """
-        command = [sys.executable, "-m", "logbroker", "serve", "--data-dir", str(self.data_dir)]
+        command = [*self._run_under, sys.executable, "-m", "logbroker", "serve"]
+        command += ["--data-dir", str(self.data_dir)]
         command += ["--grpc", f"127.0.0.1:{self._port}", "-o", "json", *self._args]
         with self.log_file.open("a") as errors:
             self._process = subprocess.Popen(
@@ -75,7 +83,7 @@ class BrokerProcess:
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
-            code = self._process.wait()
+            code = self.wait()
             raise RuntimeError(f"the broker ended with {code}: {self.log_file.read_text()}")
         self.address = line.partition('"address": "')[2].partition('"')[0]
         self._port = int(self.address.rpartition(":")[2])
