@@ -74,7 +74,7 @@ def partition_fields(status: PartitionStatus) -> dict[str, Any]:
 
 def partition_row(status: PartitionStatus) -> tuple[str, ...]:
     """Returns the state of a partition, in the order of PARTITION_COLUMNS."""
-    damage = ", ".join(f"{first} to {end - 1}" for first, end in status.damaged)
+    damage = ", ".join(f"{first} to {end}" for first, end in status.damaged)
     return (
         str(status.partition),
         str(status.log_start_offset),

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-import structlog
 from grpc.aio import EOF, AioRpcError
 
 from logbroker.client.connection import Connection
+from logbroker.client.logs import ClientLog
 from logbroker.client.record_batch import RecordBatch, batch_of
 from logbroker.client.retry import failure_of, may_pass, unreachable, wait_ms
 from logbroker.errors import DataLossError, LogbrokerError, OffsetOutOfRangeError
@@ -24,7 +24,7 @@ NO_STOP = 1 << 63
 LEAST_FETCH_BYTES = 64 << 10
 MOST_FETCH_BYTES = 1 << 20
 
-log = structlog.get_logger()
+log = ClientLog(__name__)
 
 
 class Edge(StrEnum):

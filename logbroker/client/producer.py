@@ -13,13 +13,12 @@ from types import TracebackType
 from typing import Self
 from zlib import crc32
 
-import structlog
-
 from logbroker.client import batcher
 from logbroker.client.batcher import FIELD_BYTES, Bytes, HeaderLike
 from logbroker.client.connection import Connection
 from logbroker.client.forks import tell_of_forks
 from logbroker.client.gatherer import Gatherer, Room
+from logbroker.client.logs import ClientLog
 from logbroker.client.outgoing_batch import SEALED, OutgoingBatch
 from logbroker.client.producer_settings import ProducerSettings
 from logbroker.client.receipts import PendingReceipt, PendingReceipts
@@ -32,7 +31,7 @@ KEPT_FAILURES = 1_000
 EXIT_FLUSH_MS = 5_000
 """How long the end of a `with` block that raised waits for what was not sent."""
 
-log = structlog.get_logger()
+log = ClientLog(__name__)
 
 
 class Producer:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import structlog
-
 from logbroker.client.connection import Connection
+from logbroker.client.logs import ClientLog
 from logbroker.client.partition_stream import (
     Edge,
     OutOfRange,
@@ -36,7 +35,7 @@ from logbroker.record.record import Record
 from logbroker.topic.topic import Topic
 from logbroker.v1 import fetch_service_pb2 as pb
 
-log = structlog.get_logger()
+log = ClientLog(__name__)
 
 AnyStart = str | int | Timestamp | Mapping[int, int]
 

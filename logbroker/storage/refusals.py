@@ -2,6 +2,7 @@
 
 from logbroker.errors import (
     DataLossError,
+    ExhaustedError,
     LogbrokerError,
     NotFoundError,
     OffsetOutOfRangeError,
@@ -24,6 +25,13 @@ def out_of_range(partition: PartitionId, offset: int, bounds: Bounds) -> OffsetO
         log_start_offset=start,
         high_watermark=mark,
     )
+
+
+def disk_full(partition: PartitionId, error: ExhaustedError) -> ExhaustedError:
+    """Returns the error of an append that found no room, and left nothing behind."""
+    details = {"topic": partition.topic, "partition": partition.partition, **error.details}
+    message = f"no room on the disk for {partition}; nothing was stored"
+    return ExhaustedError(error.reason, message, **details)
 
 
 def unexpected_offset(

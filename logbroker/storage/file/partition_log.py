@@ -119,7 +119,10 @@ class FilePartitionLog:
             self._fail(segment.file.failure)
             self._refuse()
         stamped = Batch(BatchHeader(next_offset, append_time_ms, *header[2:]), batch.records)
-        segment.append(stamped, self._files, self._disk, config)
+        try:
+            segment.append(stamped, self._files, self._disk, config)
+        except ExhaustedError as error:
+            raise refusals.disk_full(self.partition, error) from error
         self._append_time_ms = append_time_ms
         segments.next_offset = segment.next_offset
         self._is_index_saved = False
