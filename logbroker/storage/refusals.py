@@ -29,7 +29,8 @@ def out_of_range(partition: PartitionId, offset: int, bounds: Bounds) -> OffsetO
 
 def disk_full(partition: PartitionId, error: ExhaustedError) -> ExhaustedError:
     """Returns the error of an append that found no room, and left nothing behind."""
-    details = {"topic": partition.topic, "partition": partition.partition, **error.details}
+    details: dict[str, str | int] = {**error.details}
+    details |= {"topic": partition.topic, "partition": partition.partition}
     message = f"no room on the disk for {partition}; nothing was stored"
     return ExhaustedError(error.reason, message, **details)
 
