@@ -31,6 +31,12 @@ PAGE_SIZE = 1_000
 SEQUENCE_WINDOW = 64
 """How many batches of a producer a partition remembers: what may be under way at once."""
 
+UNSETTLED_RECORDS = 1_000_000
+"""What `max_unsettled` of a group can be raised to."""
+
+REASON_BYTES = 1_024
+"""A failure's reason is cut at this length."""
+
 RECORDS_PER_BATCH = 1 << 20
 """Bounds what one batch costs to check, however small its records."""
 
