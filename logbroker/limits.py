@@ -31,6 +31,9 @@ PAGE_SIZE = 1_000
 SEQUENCE_WINDOW = 64
 """How many batches of a producer a partition remembers: what may be under way at once."""
 
+GROUPS = 10_000
+"""Of a broker."""
+
 UNSETTLED_RECORDS = 1_000_000
 """What `max_unsettled` of a group can be raised to."""
 

@@ -56,8 +56,20 @@ class DeliveredRun(NamedTuple):
 class Ledger:
     """Decides by the group's settings; `state` is where things stand."""
 
-    def __init__(self, settings: GroupSettings, *, is_parked_from_birth: bool = False) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        is_parked_from_birth: bool = False,
+        parks_exhausted: bool = False,
+    ) -> None:
+        """Begins at 0. `is_parked_from_birth`: of a dead-letter topic, for its own group.
+
+        `parks_exhausted`: of a dead-letter topic, for another group that reads it as any
+        topic. What is exhausted in a dead-letter topic is parked, whatever the policy says.
+        """
         self.state = LedgerState(is_parked_from_birth=is_parked_from_birth)
+        self._parks_exhausted = parks_exhausted or is_parked_from_birth
         self._settings = settings
         self.state.has_keys(settings.order is Order.KEY)
 
@@ -443,7 +455,7 @@ class Ledger:
 
     @property
     def _outcome(self) -> Exhausted:
-        if self.state.is_parked_from_birth:
+        if self._parks_exhausted:
             return Exhausted.BLOCK
         return self._settings.retry.exhausted
 

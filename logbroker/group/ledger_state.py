@@ -188,11 +188,9 @@ class LedgerState:
 
     def _failed(self, event: Failed, now: Moment) -> None:
         self._take_out(event.token, event.ranges)
-        left_ms = min(max(event.at_ms + event.delay_ms - now.wall_ms, 0), event.delay_ms)
         for first, end in event.ranges:
-            self.taken.add(first, end)
-            self.waiting.add(first, end, now.mono_ms + left_ms)
             (self.marks.add if event.is_suspect else self.marks.remove)(first, end)
+        self._wait(event.ranges, event.at_ms, event.delay_ms, now)
         self._note_failures(event)
         self._count(failures=1, ranges=event.ranges)
 
@@ -370,6 +368,16 @@ class LedgerState:
                     if self.keys:
                         self.keys.take(begin, end)
 
+    def _wait(self, ranges: Ranges, at_ms: int, delay_ms: int, now: Moment) -> None:
+        """Lets ranges wait for what is left of a back-off that began at `at_ms`, wall time."""
+        left_ms = min(max(at_ms + delay_ms - now.wall_ms, 0), delay_ms)
+        if not left_ms:
+            self._free(ranges)
+            return
+        for first, end in ranges:
+            self.taken.add(first, end)
+            self.waiting.add(first, end, now.mono_ms + left_ms)
+
     def _make_available(self, first: int, end: int) -> None:
         self.taken.remove(first, end)
         if self.keys:
@@ -434,7 +442,5 @@ class LedgerState:
             for offset in range(row.first, row.end):
                 self.failures[offset] = known
             if row.is_waiting:
-                left_ms = min(max(row.at_ms + row.delay_ms - now.wall_ms, 0), row.delay_ms)
                 self.suspects.remove(row.first, row.end)
-                self.taken.add(row.first, row.end)
-                self.waiting.add(row.first, row.end, now.mono_ms + left_ms)
+                self._wait(((row.first, row.end),), row.at_ms, row.delay_ms, now)

@@ -18,6 +18,7 @@ from logbroker.group.record_state import Cause, State
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
 from logbroker.group.snapshot import snapshot
+from logbroker.group.waiting import TICK_MS
 from tests.group.model import Model
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
@@ -265,12 +266,13 @@ class LedgerMachine(RuleBasedStateMachine):
             event = events.decode(data)
             assert isinstance(event, InLedger)
             ledger.apply(event.event, self.now)
-        ledger.apply_all(ledger.decide_due(self.now), self.now)
         return ledger
 
     def teardown(self):
         replayed = self.replayed()
-        self.ledger.apply_all(self.ledger.decide_due(self.now), self.now)
+        later = Moment(self.now.mono_ms + TICK_MS, self.now.wall_ms + TICK_MS)
+        for ledger in (replayed, self.ledger):
+            ledger.apply_all(ledger.decide_due(later), later)
         assert snapshot(replayed.state) == snapshot(self.ledger.state)
         restored = Ledger(self.settings)
         restored.apply_all(snapshot(self.ledger.state), self.now)
