@@ -106,9 +106,9 @@ def _explain_order(
     before: int | None = None
     why = Why.BEHIND_RECORD
     if settings.order is Order.PARTITION:
-        before = min(first_obstacle(state), state.taken.next_gap(state.committed))
-        if offset in state.suspects:
-            before = min(first_obstacle(state), state.settled.next_gap(state.committed))
+        before = first_obstacle(state)
+        if offset in state.suspects and not state.is_parked_from_birth:
+            before = min(before, state.committed)
         before = before if before < offset else None
     elif settings.order is Order.KEY and state.keys:
         if offset >= state.keys.learned_end:
@@ -125,6 +125,7 @@ def _explain_order(
         return found._replace(why=Why.SUSPECT)
     if settings.order is not Order.KEY and offset >= window_end(state, settings.max_unsettled):
         return found._replace(why=Why.WINDOW_FULL)
-    if state.suspects and (suspect := next_suspect(state, settings.order, high_watermark)):
+    if state.suspects:
+        suspect = next_suspect(state, settings.order, high_watermark)
         return found._replace(behind_offset=suspect, behind_why=Why.SUSPECT)
     return found

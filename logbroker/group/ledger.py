@@ -305,7 +305,11 @@ class Ledger:
         return [Trimmed(log_start_offset, expired)]
 
     def decide_skip(self, first: int, end: int) -> list[LedgerEvent]:
-        """Returns what passes over offsets where nothing can be read: a gap, or damage."""
+        """Returns what passes over offsets where nothing can be read: a gap, or damage.
+
+        To be called where reading comes upon it: what was not delivered before `first` counts
+        as begun from then on.
+        """
         state = self.state
         free = state.taken.gaps(max(first, state.committed), end)
         return [Skipped(tuple(free))] if free else []

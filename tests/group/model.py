@@ -25,10 +25,12 @@ class Model:
     order: Order
     max_failures: int
     hopeless: State
+    holds: bool = False
     keys: list[bytes | None] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     members: dict[int, str] = field(default_factory=dict)
     acknowledged: dict[int, set[int]] = field(default_factory=dict)
+    held: set[int] = field(default_factory=set)
 
     def write(self, keys: list[bytes | None]) -> None:
         self.keys += keys
@@ -56,8 +58,12 @@ class Model:
         if self.order is Order.NONE:
             return False
         if self.order is Order.PARTITION:
-            return any(entry.state not in (State.SETTLED, State.LEASED) for entry in before)
+            return any(other < at for other in self.held) or any(
+                entry.state not in (State.SETTLED, State.LEASED) for entry in before
+            )
         key = self.keys[at]
+        if key is not None and any(self.keys[other] == key for other in self.held):
+            return True
         same = [entry for entry, other in zip(before, self.keys, strict=False) if other == key]
         return key is not None and any(entry.state is not State.SETTLED for entry in same)
 
@@ -86,6 +92,8 @@ class Model:
         if entry.failures >= self.max_failures or not counts:
             if self.hopeless is State.SETTLED:
                 self.settle(at)
+                if self.holds and (self.order is Order.PARTITION or self.keys[at] is not None):
+                    self.held.add(at)
             else:
                 entry.state, entry.is_marked = State.PARKED, False
         else:
@@ -93,8 +101,16 @@ class Model:
 
     def take_back_behind(self, offsets: list[int]) -> None:
         """Frees what is held behind the first of these that is not settled."""
-        left = [at for at in offsets if self.entries[at].state is not State.SETTLED]
+        left = [
+            at for at in offsets if self.entries[at].state is not State.SETTLED or at in self.held
+        ]
         if self.order is Order.PARTITION and left:
             for at in range(min(left), len(self.entries)):
                 if self.entries[at].token:
                     self.free(at)
+
+    def reset(self, offset: int) -> None:
+        self.held.clear()
+        self.entries = [
+            Entry(State.SETTLED) if at < offset else Entry() for at in range(len(self.entries))
+        ]

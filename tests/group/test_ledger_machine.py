@@ -1,5 +1,6 @@
 """A ledger beside a naive model, in all three orders, and its events replayed."""
 
+import os
 from functools import partial
 from itertools import pairwise
 from random import Random
@@ -16,7 +17,7 @@ from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import KEEPING, Keeping, Moment
 from logbroker.group.record_state import Cause, State
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
-from logbroker.group.settings import GroupSettings, Order
+from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
 from logbroker.group.snapshot import snapshot
 from logbroker.group.waiting import TICK_MS
 from tests.group.model import Model
@@ -24,21 +25,27 @@ from tests.group.model import Model
 MEMBERS = st.sampled_from(["a", "b", "c"])
 KEYS = st.sampled_from([None, b"", b"x", b"y", b"z"])
 ID = LedgerId("g", "t", 0)
+EXAMPLES = 400 if os.environ.get("LOGBROKER_TEST_FULL") else 15
 DELAY_MS, LEASE_MS = 40, 100
 
 
 class LedgerMachine(RuleBasedStateMachine):
     order = Order.NONE
     exhausted = Exhausted.DEAD_LETTER
+    holds = False
 
     def __init__(self):
         super().__init__()
         policy = RetryPolicy(max_failures=3, exhausted=self.exhausted)
         self.settings = GroupSettings(
-            order=self.order, retry=policy, lease_ms=LEASE_MS, max_unsettled=30
+            order=self.order,
+            retry=policy,
+            lease_ms=LEASE_MS,
+            max_unsettled=30,
+            after_dead_letter=AfterDeadLetter.HOLD if self.holds else AfterDeadLetter.CONTINUE,
         )
         self.ledger = Ledger(self.settings)
-        self.model = Model(self.order, policy.max_failures, policy.hopeless)
+        self.model = Model(self.order, policy.max_failures, policy.hopeless, self.holds)
         self.random = Random(7)
         self.now = Moment(1_000, 1_000_000)
         self.token = 0
@@ -223,6 +230,42 @@ class LedgerMachine(RuleBasedStateMachine):
             if self.model.entries[at].state is not State.SETTLED:
                 self.model.settle(at)
 
+    @rule(data=st.data())
+    def trim(self, data):
+        model = self.model
+        offset = data.draw(st.integers(0, len(model.entries)))
+        unsettled = [at for at in range(offset) if model.entries[at].state is not State.SETTLED]
+        before = self.ledger.state.counters.expired_unsettled
+        self.apply(self.ledger.decide_trim(offset))
+        assert self.ledger.state.counters.expired_unsettled == before + len(unsettled)
+        for at in unsettled:
+            model.settle(at)
+
+    @rule(data=st.data())
+    def reset(self, data):
+        log_start = self.ledger.state.log_start_offset
+        offset = data.draw(st.integers(log_start, max(len(self.model.entries), log_start)))
+        self.apply(self.ledger.decide_reset(offset, "test"))
+        self.model.reset(offset)
+
+    @precondition(lambda self: self.model.entries)
+    @rule(data=st.data())
+    def skip(self, data):
+        begun = min(self.ledger.state.delivered_end, len(self.model.entries) - 1)
+        first = data.draw(st.integers(0, begun))
+        end = min(first + 2, len(self.model.entries))
+        self.apply(self.ledger.decide_skip(first, end))
+        for at in range(first, end):
+            if self.model.entries[at].state is State.AVAILABLE:
+                self.model.settle(at)
+
+    @precondition(lambda self: self.model.held)
+    @rule(data=st.data())
+    def let_go(self, data):
+        at = data.draw(st.sampled_from(sorted(self.model.held)))
+        self.apply(self.ledger.decide_release_key(at))
+        self.model.held.remove(at)
+
     @precondition(lambda self: any(e.state is State.PARKED for e in self.model.entries))
     @rule(data=st.data(), is_redriven=st.booleans())
     def move_parked(self, data, is_redriven):
@@ -279,12 +322,14 @@ class LedgerMachine(RuleBasedStateMachine):
         assert snapshot(restored.state) == snapshot(self.ledger.state)
 
 
-CASES = [(order, exhausted) for order in Order for exhausted in Exhausted]
+CASES = [(order, exhausted, False) for order in Order for exhausted in Exhausted]
+CASES += [(order, Exhausted.DEAD_LETTER, True) for order in (Order.PARTITION, Order.KEY)]
 
 
-@pytest.mark.parametrize("order, exhausted", CASES, ids=lambda value: str(value))
-def test_a_ledger_is_what_the_model_is_and_replay_makes_the_same(order, exhausted):
-    kind = type("Machine", (LedgerMachine,), {"order": order, "exhausted": exhausted})
+@pytest.mark.parametrize("order, exhausted, holds", CASES, ids=str)
+def test_a_ledger_is_what_the_model_is_and_replay_makes_the_same(order, exhausted, holds):
+    chosen = {"order": order, "exhausted": exhausted, "holds": holds}
+    kind = type("Machine", (LedgerMachine,), chosen)
     case = kind.TestCase
-    case.settings = run_settings(max_examples=25, stateful_step_count=40, deadline=None)
+    case.settings = run_settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None)
     case("runTest").runTest()
