@@ -18,6 +18,7 @@ from logbroker.group.ledger_events import (
     Moment,
     Released,
     must_wait,
+    to_journal,
 )
 from logbroker.group.progress import first_unsettled, progress
 from logbroker.group.record_state import Cause, State
@@ -198,6 +199,18 @@ def test_neighbours_of_a_poison_record_keep_their_attempts():
     assert bench.state.suspects.ranges() == [(1, 4)]
 
 
+def test_while_a_suspect_may_be_leased_members_with_records_get_no_more():
+    bench = Bench(6, order=Order.NONE)
+    bench.lease("b", max_count=2)
+    bench.lease("a", max_count=2)
+    bench.vanish("a")
+    assert bench.lease("b") == ()
+    bench.settle(0, 2, token=1)
+    assert bench.lease("b") == ((2, 3),)
+    assert bench.lease("c") == ((3, 4),)
+    assert bench.lease("d") == ((4, 6),), "every suspect is on its way"
+
+
 def test_in_partition_order_a_retry_takes_back_what_was_prefetched_behind():
     bench = Bench()
     bench.lease(max_count=4)
@@ -275,6 +288,17 @@ def test_a_held_key_waits_for_the_operator_and_outlives_a_restart():
     again.apply(again.ledger.decide_release_key(0))
     assert again.lease() == ((1, 2),)
     assert again.ledger.decide_release_key(0) == []
+
+
+def test_a_commit_over_the_head_of_a_held_key_does_not_free_the_key():
+    hold = AfterDeadLetter.HOLD
+    bench = Bench(keys="AAA", order=Order.KEY, after_dead_letter=hold)
+    bench.lease()
+    bench.settle(0, 1, REJECT)
+    bench.apply(bench.ledger.decide_commit(2, 3))
+    assert (bench.lease(), bench.states()) == ((), "SSA")
+    bench.apply(bench.ledger.decide_release_key(0))
+    assert bench.lease() == ((2, 3),)
 
 
 def test_a_blocked_record_is_parked_until_an_operator_moves_it():
@@ -371,6 +395,16 @@ def test_what_an_answer_waits_for_is_a_property_of_the_event():
     assert must_wait(bench.settle(0, 1, token=1))
     assert not must_wait(bench.ledger.decide_release("a"))
     assert set(KEEPING) == set(LedgerEvent.__args__)
+
+
+def test_acknowledgements_one_by_one_are_journaled_as_ranges():
+    lease = Leased(2, "a", ((9, 10),), 5)
+    acknowledged = [Acknowledged(1, ((at, at + 1),)) for at in (3, 1, 2, 7)]
+    assert to_journal([*acknowledged, Released(1, ((4, 5),)), lease, acknowledged[0]]) == [
+        Acknowledged(0, ((1, 4), (7, 8))),
+        lease,
+        Acknowledged(0, ((3, 4),)),
+    ]
 
 
 def test_a_reason_is_cut_between_characters():
