@@ -8,12 +8,21 @@ from contextlib import asynccontextmanager
 import structlog
 
 from logbroker.broker.backpressure import ByteBudget
+from logbroker.broker.beginning import Beginning
 from logbroker.broker.coordinator import Coordinator
+from logbroker.broker.dead_letters import DeadLetters
+from logbroker.broker.expiry import Expiry
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
+from logbroker.broker.groups import Groups
 from logbroker.broker.housekeeping import keep_house
+from logbroker.broker.lease import LeaseCalls, LeaseSpec
+from logbroker.broker.leasing import Delivery, Leasing
+from logbroker.broker.member import Member
+from logbroker.broker.membership import Membership, MemberSpec
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
+from logbroker.broker.settle import Settle, Settlement, SettleResult
 from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
@@ -38,6 +47,7 @@ class Broker:
         partitions: Partitions,
         coordinator: Coordinator,
         producer_ids: ProducerIds,
+        groups: Groups,
         limits: LimitsConfig,
         clock: Clock,
     ) -> None:
@@ -52,6 +62,19 @@ class Broker:
         self._clock = clock
         self._produce = Produce(self._catalog, partitions, limits, clock)
         self._fetch = Fetch(self._catalog, partitions, limits, clock)
+        self._groups = groups
+        dead_letters = DeadLetters(groups, coordinator)
+        beginning = Beginning(groups, dead_letters)
+        leasing = Leasing(groups)
+        settle = Settle(groups, dead_letters)
+        self.members = Membership(
+            groups, beginning, leasing, settle, dead_letters, limits.idle_heartbeat_ms
+        )
+        """Joins and ends of Consume streams."""
+        self._dead_letters = dead_letters
+        self._settle = settle
+        self._lease_calls = LeaseCalls(groups, beginning, leasing)
+        self._expiry = Expiry(groups, dead_letters)
         self._started_ms = clock.monotonic_ms()
 
     async def create_topic(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
@@ -99,11 +122,18 @@ class Broker:
 
     async def grow_topic(self, name: str, topic_id: str, partition_count: int) -> Topic:
         """Adds partitions. NotFoundError, InvalidError, ExhaustedError."""
-        return await self._coordinator.grow(name, topic_id, partition_count)
+        topic = await self._coordinator.grow(name, topic_id, partition_count)
+        await self.members.topic_grown(topic)
+        return topic
 
     async def delete_topic(self, name: str, topic_id: str) -> None:
         """Deletes a topic, its records and what is known of their producers. NotFoundError."""
-        await self._coordinator.delete(name, topic_id)
+        topic = self._catalog.get(name, topic_id)
+        try:
+            await self._coordinator.delete(name, topic_id)
+        finally:
+            if self._catalog.find(topic.topic_id) is None:
+                await self.members.topic_deleted(topic)
 
     async def trim_topic(self, name: str, topic_id: str, partition: int, offset: int) -> int:
         """Raises the log start offset and returns it. NotFoundError, InvalidError."""
@@ -154,6 +184,36 @@ class Broker:
         """Looks a time up; see `Fetch.find_offset`."""
         return await self._fetch.find_offset(topic, topic_id, partition, timestamp_ms)
 
+    async def join(self, spec: MemberSpec) -> Member:
+        """Returns a new member of a group; see `Membership.join`."""
+        return await self.members.join(spec)
+
+    async def leave(self, member: Member, *, has_vanished: bool) -> None:
+        """Ends a member; see `Membership.leave`."""
+        await self.members.leave(member, has_vanished=has_vanished)
+
+    async def lease(self, spec: LeaseSpec) -> Delivery | None:
+        """Leases records without a stream; see `LeaseCalls.lease`."""
+        return await self._lease_calls.lease(spec)
+
+    async def settle(self, group: str, settlements: list[Settlement]) -> list[SettleResult]:
+        """Takes answers for leased records; returns what became of each once that is true."""
+        return await (await self._settle.settle(group, settlements)).wait_results()
+
+    def extend(self, group: str, extensions: list[tuple[int, int]]) -> list[LogbrokerError | None]:
+        """Moves deadlines of leases; see `Settle.extend`."""
+        return self._settle.extend(group, extensions)
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Begins what runs in the background for groups."""
+        self._groups.start(tasks)
+        self._groups.spawn(self._groups.timer.run(self._expiry.ring))
+        self._groups.spawn(self._dead_letters.run())
+
+    def stop(self) -> None:
+        """Ends what runs in the background for groups."""
+        self._groups.stop()
+
     def stats(self, open_stream_count: int = 0) -> BrokerStats:
         """Returns what was counted since the start, and how things are."""
         logs = [partition.log.stats() for partition in self._partitions.all()]
@@ -182,6 +242,7 @@ class Broker:
         """Finishes changes; saves what the next start would else have to find out again."""
         try:
             await self._coordinator.close()
+            await self._groups.close()
             await self._producer_ids.save(
                 [partition for partition in self._partitions.all() if partition.unsaved_bytes]
             )
@@ -209,7 +270,8 @@ async def open_broker(
     producer_ids = await ProducerIds.open(engine, clock)
     partitions = Partitions(engine, producer_ids.registry)
     coordinator = await Coordinator.open(engine, partitions, producer_ids, clock, defaults)
-    broker = Broker(engine, partitions, coordinator, producer_ids, limits, clock)
+    groups = await Groups.open(engine, coordinator.catalog, partitions, clock)
+    broker = Broker(engine, partitions, coordinator, producer_ids, groups, limits, clock)
     try:
         async with asyncio.TaskGroup() as tasks:
             house = tasks.create_task(
@@ -217,10 +279,12 @@ async def open_broker(
                     partitions, coordinator, producer_ids, clock, limits.producer_retention_ms
                 )
             )
+            broker.start(tasks)
             try:
                 yield broker
             finally:
                 house.cancel()
+                broker.stop()
     except BaseExceptionGroup as group:
         if len(group.exceptions) == 1:  # what the caller raised, as the caller raised it
             raise group.exceptions[0] from None

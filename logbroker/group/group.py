@@ -16,6 +16,8 @@ class TopicRead:
     dead_letter_topic: str = ""
     """Where what this group fails at goes; empty until the first such record."""
     dead_letter_topic_id: str = ""
+    dead_letter_epoch: int = 0
+    """Rises with each such topic: the sequences of dead letters are of one epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

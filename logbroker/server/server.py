@@ -12,6 +12,7 @@ from logbroker.config import ListenConfig
 from logbroker.errors import UnavailableError
 from logbroker.limits import REQUEST_OVERHEAD_BYTES
 from logbroker.server.broker_service import BrokerService
+from logbroker.server.consume_service import ConsumeService
 from logbroker.server.fetch_service import FetchService
 from logbroker.server.interceptors import StatusInterceptor
 from logbroker.server.open_streams import OpenStreams
@@ -20,7 +21,15 @@ from logbroker.server.topic_service import TopicService
 from logbroker.v1.broker_service_pb2_grpc import add_BrokerServiceServicer_to_server
 from logbroker.v1.topic_service_pb2_grpc import add_TopicServiceServicer_to_server
 
-SERVICES = ("TopicService", "ProduceService", "FetchService", "BrokerService")
+SERVICES = (
+    "TopicService",
+    "ProduceService",
+    "FetchService",
+    "ConsumeService",
+    "GroupService",
+    "DeadLetterService",
+    "BrokerService",
+)
 MIN_PING_INTERVAL_MS = 1_000
 
 
@@ -47,7 +56,8 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
     )
     produce = ProduceService(broker, streams, broker.limits.connection_bytes)
     fetch = FetchService(broker, streams)
-    server.add_generic_rpc_handlers((produce.handler(), fetch.handler()))
+    consume = ConsumeService(broker, streams)
+    server.add_generic_rpc_handlers((produce.handler(), fetch.handler(), consume.handler()))
     topics, about = TopicService(broker), BrokerService(broker, streams, version)
     add_TopicServiceServicer_to_server(topics, server)  # type: ignore[no-untyped-call]  # generated
     add_BrokerServiceServicer_to_server(about, server)  # type: ignore[no-untyped-call]  # generated
