@@ -3,26 +3,41 @@
 from logbroker.client import forks as _forks  # noqa: F401  # before gRPC
 from logbroker.client.admin import Admin, BrokerInfo, GrownTopic, TopicDescription
 from logbroker.client.client import Client
+from logbroker.client.consumer import Consumer, ConsumerStats, LostRecords
+from logbroker.client.consumer_settings import ConsumerSettings, Settle
+from logbroker.client.delivered import Delivered, DeliveredBatch, StableId
+from logbroker.client.membership import TopicPartition
 from logbroker.client.partition_stream import Reset, Timestamp
 from logbroker.client.producer import Producer
 from logbroker.client.producer_settings import ProducerSettings
 from logbroker.client.reader import Reader, ReaderSettings
 from logbroker.client.receipts import PendingReceipt, PendingReceipts
 from logbroker.client.record_batch import RecordBatch
+from logbroker.client.settlements import PendingSettlement
 
 __all__ = [
     "Admin",
     "BrokerInfo",
     "Client",
+    "Consumer",
+    "ConsumerSettings",
+    "ConsumerStats",
+    "Delivered",
+    "DeliveredBatch",
     "GrownTopic",
+    "LostRecords",
     "PendingReceipt",
     "PendingReceipts",
+    "PendingSettlement",
     "Producer",
     "ProducerSettings",
     "Reader",
     "ReaderSettings",
     "RecordBatch",
     "Reset",
+    "Settle",
+    "StableId",
     "Timestamp",
     "TopicDescription",
+    "TopicPartition",
 ]

@@ -7,6 +7,14 @@ from weakref import WeakSet
 
 from logbroker.client.admin import Admin
 from logbroker.client.connection import Connection
+from logbroker.client.consumer import Consumer
+from logbroker.client.consumer_settings import (
+    ConsumerSettings,
+    Settle,
+    order_of,
+    settle_of,
+    topics_of,
+)
 from logbroker.client.partition_stream import Timestamp
 from logbroker.client.producer import Producer
 from logbroker.client.producer_settings import ProducerSettings
@@ -14,6 +22,7 @@ from logbroker.client.reader import AnyStart, Reader, ReaderSettings
 from logbroker.client.topics import get_topic
 from logbroker.clock import Clock, SystemClock
 from logbroker.errors import InvalidError
+from logbroker.group.settings import GroupSettings, Order
 from logbroker.limits import BATCH_BYTES_CEILING, RESPONSE_BYTES, RESPONSE_FIELDS_BYTES
 from logbroker.record.compression import Codec
 from logbroker.v1 import fetch_service_pb2
@@ -56,6 +65,7 @@ class Client:
         self.admin = Admin(self._connection)
         self._producers: WeakSet[Producer] = WeakSet()
         self._readers: WeakSet[Reader] = WeakSet()
+        self._consumers: WeakSet[Consumer] = WeakSet()
 
     def producer(
         self,
@@ -113,6 +123,42 @@ class Client:
         self._readers.add(reader)
         return reader
 
+    def consumer(
+        self,
+        group: str,
+        topics: str | Sequence[str],
+        *,
+        order: Order | str | None = None,
+        settings: GroupSettings | None = None,
+        auto_settle: bool = True,
+        settle: Settle | str = Settle.AFTER,
+        max_outstanding_records: int = 10_000,
+        max_outstanding_bytes: int = 16 << 20,
+        client_id: str = "",
+        instance_id: str = "",
+        follow: bool = True,
+        max_processing_ms: int = 300_000,
+    ) -> Consumer:
+        """Returns a member-to-be of a group; `ConsumerSettings` says what the options mean."""
+        self._connection.check_open()
+        consumer_settings = ConsumerSettings(
+            group=group,
+            topics=topics_of(topics),
+            order=order_of(order),
+            settings=settings,
+            auto_settle=auto_settle,
+            settle=settle_of(settle),
+            max_outstanding_records=max_outstanding_records,
+            max_outstanding_bytes=max_outstanding_bytes,
+            client_id=client_id,
+            instance_id=instance_id,
+            follow=follow,
+            max_processing_ms=max_processing_ms,
+        )
+        consumer = Consumer(self._connection, consumer_settings)
+        self._consumers.add(consumer)
+        return consumer
+
     async def find_offset(
         self, topic: str, partition: int, timestamp_ms: int | Timestamp
     ) -> int | None:
@@ -151,6 +197,8 @@ class Client:
 
     async def _close(self, *, is_clean: bool) -> None:
         try:
+            for consumer in list(self._consumers):
+                await consumer.close()
             for producer in list(self._producers):
                 await (producer.close() if is_clean else producer.abandon())
         finally:
