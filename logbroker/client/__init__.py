@@ -6,6 +6,7 @@ from logbroker.client.client import Client
 from logbroker.client.consumer import Consumer, ConsumerStats, LostRecords
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
 from logbroker.client.delivered import Delivered, DeliveredBatch, StableId
+from logbroker.client.handler import Handler, Reject, Retry
 from logbroker.client.membership import TopicPartition
 from logbroker.client.partition_stream import Reset, Timestamp
 from logbroker.client.producer import Producer
@@ -14,6 +15,7 @@ from logbroker.client.reader import Reader, ReaderSettings
 from logbroker.client.receipts import PendingReceipt, PendingReceipts
 from logbroker.client.record_batch import RecordBatch
 from logbroker.client.settlements import PendingSettlement
+from logbroker.client.worker import Worker, WorkerStats
 
 __all__ = [
     "Admin",
@@ -25,6 +27,7 @@ __all__ = [
     "Delivered",
     "DeliveredBatch",
     "GrownTopic",
+    "Handler",
     "LostRecords",
     "PendingReceipt",
     "PendingReceipts",
@@ -34,10 +37,14 @@ __all__ = [
     "Reader",
     "ReaderSettings",
     "RecordBatch",
+    "Reject",
     "Reset",
+    "Retry",
     "Settle",
     "StableId",
     "Timestamp",
     "TopicDescription",
     "TopicPartition",
+    "Worker",
+    "WorkerStats",
 ]

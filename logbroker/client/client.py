@@ -1,8 +1,8 @@
 """Client: the way to one broker. Everything else is made by it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from weakref import WeakSet
 
 from logbroker.client.admin import Admin
@@ -15,11 +15,13 @@ from logbroker.client.consumer_settings import (
     settle_of,
     topics_of,
 )
+from logbroker.client.handler import Handler
 from logbroker.client.partition_stream import Timestamp
 from logbroker.client.producer import Producer
 from logbroker.client.producer_settings import ProducerSettings
 from logbroker.client.reader import AnyStart, Reader, ReaderSettings
 from logbroker.client.topics import get_topic
+from logbroker.client.worker import Worker
 from logbroker.clock import Clock, SystemClock
 from logbroker.errors import InvalidError
 from logbroker.group.settings import GroupSettings, Order
@@ -158,6 +160,58 @@ class Client:
         consumer = Consumer(self._connection, consumer_settings)
         self._consumers.add(consumer)
         return consumer
+
+    def worker(
+        self,
+        group: str,
+        topics: str | Sequence[str],
+        handler: Handler,
+        *,
+        concurrency: int = 4,
+        cancel_lost: bool = False,
+        order: Order | str | None = None,
+        settings: GroupSettings | None = None,
+        max_outstanding_records: int = 1_000,
+        max_outstanding_bytes: int = 16 << 20,
+        client_id: str = "",
+        instance_id: str = "",
+        max_processing_ms: int = 300_000,
+    ) -> Worker:
+        """Returns a worker that runs `handler` for each record of a group.
+
+        `Worker` says what its own options mean, `ConsumerSettings` the others.
+        """
+        self._connection.check_open()
+        consumer_settings = ConsumerSettings(
+            group=group,
+            topics=topics_of(topics),
+            order=order_of(order),
+            settings=settings,
+            max_outstanding_records=max_outstanding_records,
+            max_outstanding_bytes=max_outstanding_bytes,
+            client_id=client_id,
+            instance_id=instance_id,
+            max_processing_ms=max_processing_ms,
+        )
+        return Worker(
+            self._connection,
+            consumer_settings,
+            handler,
+            concurrency=concurrency,
+            cancel_lost=cancel_lost,
+        )
+
+    def handles(
+        self, group: str, topics: str | Sequence[str], **options: Any
+    ) -> Callable[[Handler], Worker]:
+        """Returns a decorator that makes a worker of a handler; takes what `worker` takes.
+
+        @client.handles("billing", "orders", concurrency=8)
+        async def bill(record): ...
+
+        await bill.run()
+        """
+        return lambda handler: self.worker(group, topics, handler, **options)
 
     async def find_offset(
         self, topic: str, partition: int, timestamp_ms: int | Timestamp

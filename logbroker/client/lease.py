@@ -87,6 +87,11 @@ class Lease:
         """Gives up all that is held; returns how many records that are."""
         return self.lose(self.held.first, self.held.end) if self.held else 0
 
+    def note_lost(self, offset: int) -> None:
+        """Takes note that an answered record is given up: who still has it can see that."""
+        self.lost = self.lost or OffsetRanges()
+        self.lost.add(offset, offset + 1)
+
     def has_lost(self, offset: int) -> bool:
         """Tells whether the record was taken back before it was answered."""
         return self.lost is not None and offset in self.lost

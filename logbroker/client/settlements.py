@@ -185,13 +185,13 @@ class Outbox:
         turn = Turn(lease, outcome, delay_ms, reason)
         turn.ranges += ranges
         self._turns.append(turn)
-        self._seal()  # what is acknowledged first goes first, and what is held is known
+        self.seal()  # what is acknowledged first goes first, and what is held is known
         self._wake()
         return turn
 
     def take(self) -> pb.Settlements | None:
         """Returns what is to be sent now; None if that is nothing."""
-        self._seal()
+        self.seal()
         if not self._ready or self._requests >= REQUESTS_UNDER_WAY:
             return None
         settlements = pb.Settlements()
@@ -241,7 +241,7 @@ class Outbox:
 
     def lose_connection(self) -> None:
         """Fails everything: the leases are gone with the stream."""
-        self._seal()
+        self.seal()
         message = "the answer was sent, and the connection lost before it was confirmed"
         unknown = OutcomeUnknownError("OUTCOME_UNKNOWN", message)
         for turn, first, end, _ in self._under_way:
@@ -273,7 +273,7 @@ class Outbox:
         self._wake()
         return turn
 
-    def _seal(self) -> None:
+    def seal(self) -> None:
         """Turns what was gathered into ranges that are ready to go."""
         turns, self._turns = self._turns, []
         for turn in turns:

@@ -109,6 +109,13 @@ class Member:
             await self.changed.wait_for(lambda: len(self.settled(outcome)) >= count)
         return self.settled(outcome)
 
+    async def wait_for(self, kind: str) -> pb.ConsumeRequest:
+        """Returns the next request of this kind; others before it are passed over."""
+        while True:
+            request = await self.requests.get()
+            if request.WhichOneof("request") == kind:
+                return request
+
     async def take(self, request: pb.ConsumeRequest) -> None:
         if request.HasField("settle"):
             self.was_asked.set()

@@ -353,12 +353,11 @@ async def test_leases_are_extended_while_records_are_asked_for_and_not_for_ever(
         member = await group.member()
         member.deliver(0, values(2))
         member.deliver(9, values(2, 9), token=2)
-        await anext(consumer)
-        extended = []
+        await consumer.acknowledge(await anext(consumer))  # both deliveries are there then
         for _ in range(4):
             await clock.advance(1_000)
-            extended.append((await member.requests.get()).extend.extensions)
-        assert [[one.token for one in each] for each in extended] == [[1, 2]] * 4
+            extensions = (await member.wait_for("extend")).extend.extensions
+            assert [one.token for one in extensions] == [1, 2]
         for _ in range(5):
             await clock.advance(1_000)
         assert await member.wait_settled(2, pb.OUTCOME_RELEASE) == [9, 10]
