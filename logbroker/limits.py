@@ -28,6 +28,9 @@ FETCH_BYTES = 1 << 20
 PAGE_SIZE = 1_000
 """The most rows of a page."""
 
+DEFAULT_PAGE_SIZE = 100
+"""How many rows a page has unless the request says otherwise."""
+
 SEQUENCE_WINDOW = 64
 """How many batches of a producer a partition remembers: what may be under way at once."""
 

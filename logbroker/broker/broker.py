@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import structlog
 
@@ -13,12 +14,22 @@ from logbroker.broker.coordinator import Coordinator
 from logbroker.broker.dead_letters import DeadLetters
 from logbroker.broker.expiry import Expiry
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
+from logbroker.broker.group_admin import GroupAdmin, GroupSummary
 from logbroker.broker.groups import Groups
 from logbroker.broker.housekeeping import keep_house
 from logbroker.broker.lease import LeaseCalls, LeaseSpec
 from logbroker.broker.leasing import Delivery, Leasing
 from logbroker.broker.member import Member
 from logbroker.broker.membership import Membership, MemberSpec
+from logbroker.broker.offsets import (
+    Commit,
+    CommitResult,
+    DeadLetterProgress,
+    OffsetReset,
+    Offsets,
+    PartitionProgress,
+    explained,
+)
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
@@ -27,13 +38,14 @@ from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
 from logbroker.errors import InvalidError, LogbrokerError, UnavailableError
-from logbroker.limits import PAGE_SIZE
+from logbroker.group.group import Group
+from logbroker.group.settings import GroupSettings
+from logbroker.group.start_position import Position
+from logbroker.limits import DEFAULT_PAGE_SIZE, PAGE_SIZE
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
 from logbroker.storage.engine import Engine
 from logbroker.topic.topic import PartitionStatus, Topic, TopicSettings
-
-DEFAULT_PAGE_SIZE = 100
 
 log = structlog.get_logger()
 
@@ -71,6 +83,10 @@ class Broker:
             groups, beginning, leasing, settle, dead_letters, limits.idle_heartbeat_ms
         )
         """Joins and ends of Consume streams."""
+        self._beginning = beginning
+        self._offsets = Offsets(groups, beginning, self.members)
+        self.group_admin = GroupAdmin(groups, self.members, self._offsets)
+        """Lists, changes and deletes groups; keeps house."""
         self._dead_letters = dead_letters
         self._settle = settle
         self._lease_calls = LeaseCalls(groups, beginning, leasing)
@@ -184,6 +200,64 @@ class Broker:
         """Looks a time up; see `Fetch.find_offset`."""
         return await self._fetch.find_offset(topic, topic_id, partition, timestamp_ms)
 
+    async def create_group(self, name: str, settings: GroupSettings) -> Group:
+        """Creates a group. AlreadyExistsError, InvalidError, ExhaustedError."""
+        return await self._beginning.create(name, settings)
+
+    def get_group(self, name: str) -> Group:
+        """Returns a group. NotFoundError."""
+        return self._groups.state.catalog.get(name)
+
+    def group_members(self, name: str) -> list[tuple[Member, list[tuple[str, int]]]]:
+        """Returns the members of a group, and what belongs to each in `partition` order."""
+        return [(one, self.members.assignment_of(one)) for one in self.members.members(name)]
+
+    async def group_progress(self, name: str, topic: str = "") -> list[PartitionProgress]:
+        """Returns how far a group is; see `Offsets.progress`."""
+        return await self._offsets.progress(name, topic)
+
+    def group_dead_letters(self, name: str) -> list[DeadLetterProgress]:
+        """Returns what is parked of a group; see `Offsets.dead_letters`."""
+        return self._offsets.dead_letters(name)
+
+    async def list_groups(self, page_size: int, page_token: str) -> tuple[list[GroupSummary], str]:
+        """Lists groups in pages; see `GroupAdmin.list`."""
+        return await self.group_admin.list(page_size, page_token)
+
+    async def update_group(self, name: str, settings: GroupSettings) -> Group:
+        """Changes settings; see `GroupAdmin.update`."""
+        return await self.group_admin.update(name, settings)
+
+    async def delete_group(self, name: str, *, is_forced: bool = False) -> None:
+        """Deletes a group; see `GroupAdmin.delete`."""
+        await self.group_admin.delete(name, is_forced=is_forced)
+
+    async def commit_offsets(self, group: str, commits: Sequence[Commit]) -> list[CommitResult]:
+        """Settles all below offsets; see `Offsets.commit`."""
+        return await self._offsets.commit(group, commits)
+
+    async def reset_offsets(
+        self,
+        group: str,
+        topic: str,
+        partitions: Sequence[int],
+        to: Position,
+        *,
+        is_forced: bool = False,
+        is_dry_run: bool = False,
+    ) -> list[OffsetReset]:
+        """Moves a group; see `Offsets.reset`."""
+        return await self._offsets.reset(
+            group, topic, partitions, to, is_forced=is_forced, is_dry_run=is_dry_run
+        )
+
+    def explain(
+        self, group: str, topic: str, partition: int, offset: int
+    ) -> tuple[str, str, dict[str, Any]]:
+        """Says why a record is not delivered: a state, a sentence, and every value of it."""
+        found = self._offsets.explain(group, topic, partition, offset)
+        return explained(found, has_members=bool(self.members.members(group)))
+
     async def join(self, spec: MemberSpec) -> Member:
         """Returns a new member of a group; see `Membership.join`."""
         return await self.members.join(spec)
@@ -276,7 +350,12 @@ async def open_broker(
         async with asyncio.TaskGroup() as tasks:
             house = tasks.create_task(
                 keep_house(
-                    partitions, coordinator, producer_ids, clock, limits.producer_retention_ms
+                    partitions,
+                    coordinator,
+                    producer_ids,
+                    broker.group_admin,
+                    clock,
+                    limits.producer_retention_ms,
                 )
             )
             broker.start(tasks)

@@ -71,6 +71,11 @@ class LiveGroup:
         """Returns the ledgers of topics and of their dead-letter topics."""
         return [one for topic_id in topic_ids for one in self._ledgers.get(topic_id, ())]
 
+    def owner_of(self, ledger_id: LedgerId) -> str | None:
+        """Returns whose it is, in `partition` order; None: nobody's."""
+        source = self.source_of(ledger_id.topic_id)
+        return self.owners.get(TopicPartition(source, ledger_id.partition))
+
     def may_take(self, holding: Holding, ledger_id: LedgerId) -> bool:
         """Returns whether it is here, and this ledger is one of its own."""
         source = self.source_of(ledger_id.topic_id)
@@ -78,8 +83,7 @@ class LiveGroup:
             return False
         if self.order is not Order.PARTITION:
             return True
-        owner = self.owners.get(TopicPartition(source, ledger_id.partition))
-        return owner == (holding.name if holding.is_stream else None)
+        return self.owner_of(ledger_id) == (holding.name if holding.is_stream else None)
 
     def look_into(self, ledger_id: LedgerId) -> None:
         """Tells those whose ledger this is that there may be something."""
@@ -87,8 +91,7 @@ class LiveGroup:
         if ledger and ledger.state.suspects:
             self._with_suspects.add(ledger_id)
         if self.order is Order.PARTITION:
-            source = self.source_of(ledger_id.topic_id)
-            owner = self.owners.get(TopicPartition(source, ledger_id.partition))
+            owner = self.owner_of(ledger_id)
             if owner is not None:
                 if holding := self.holdings.get(owner):
                     holding.look_into(ledger_id)

@@ -82,6 +82,19 @@ class Membership:
         """Returns the members of a group, the oldest first."""
         return list(self._members.get(group, {}).values())
 
+    def assignment_of(self, member: Member) -> list[tuple[str, int]]:
+        """Returns topics and partitions that belong to it, in `partition` order."""
+        live = self._groups.live.get(member.group)
+        if live is None:
+            return []
+        owned = [one for one, owner in live.owners.items() if owner == member.holding.name]
+        topics = self._groups.topics
+        return [
+            (topic.topic, one.partition)
+            for one in sorted(owned)
+            if (topic := topics.find(one.topic_id))
+        ]
+
     def groups_in_use(self) -> list[str]:
         """Returns the groups that have members."""
         return [group for group, members in self._members.items() if members]

@@ -14,11 +14,13 @@ from logbroker.limits import REQUEST_OVERHEAD_BYTES
 from logbroker.server.broker_service import BrokerService
 from logbroker.server.consume_service import ConsumeService
 from logbroker.server.fetch_service import FetchService
+from logbroker.server.group_service import GroupService
 from logbroker.server.interceptors import StatusInterceptor
 from logbroker.server.open_streams import OpenStreams
 from logbroker.server.produce_service import ProduceService
 from logbroker.server.topic_service import TopicService
 from logbroker.v1.broker_service_pb2_grpc import add_BrokerServiceServicer_to_server
+from logbroker.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from logbroker.v1.topic_service_pb2_grpc import add_TopicServiceServicer_to_server
 
 SERVICES = (
@@ -58,6 +60,8 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
     fetch = FetchService(broker, streams)
     consume = ConsumeService(broker, streams)
     server.add_generic_rpc_handlers((produce.handler(), fetch.handler(), consume.handler()))
+    groups = GroupService(broker)
+    add_GroupServiceServicer_to_server(groups, server)  # type: ignore[no-untyped-call]  # generated
     topics, about = TopicService(broker), BrokerService(broker, streams, version)
     add_TopicServiceServicer_to_server(topics, server)  # type: ignore[no-untyped-call]  # generated
     add_BrokerServiceServicer_to_server(about, server)  # type: ignore[no-untyped-call]  # generated

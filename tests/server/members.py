@@ -1,5 +1,6 @@
 """A member of a group as any client writes one: by the generated stub alone."""
 
+import asyncio
 from contextlib import asynccontextmanager
 
 import grpc
@@ -10,7 +11,7 @@ from logbroker.v1.produce_service_pb2 import PublishRequest
 from logbroker.v1.record_pb2 import Record
 from logbroker.v1.records_pb2 import Records
 
-from .calls import within_time
+from .calls import HOW_LONG_S, within_time
 
 ACK, RETRY = pb.OUTCOME_ACKNOWLEDGE, pb.OUTCOME_RETRY
 RELEASE, REJECT = pb.OUTCOME_RELEASE, pb.OUTCOME_REJECT
@@ -57,9 +58,10 @@ class TestMember:
 
     async def until(self, condition):
         """Reads on until the condition holds."""
-        while not (found := condition()):
-            await self.read()
-        return found
+        async with asyncio.timeout(HOW_LONG_S):
+            while not (found := condition()):
+                await self.read()
+            return found
 
     async def delivery(self):
         """Returns the next delivery."""
@@ -82,9 +84,7 @@ class TestMember:
             outcome=outcome,
             **fields,
         )
-        await self.call.write(
-            pb.ConsumeRequest(settle=pb.Settlements(settlements=[settlement]))
-        )
+        await self.call.write(pb.ConsumeRequest(settle=pb.Settlements(settlements=[settlement])))
         await self.until(lambda: self.settled)
         return self.settled.pop(0)
 
