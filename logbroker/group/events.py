@@ -295,6 +295,7 @@ def _redrive(values: dict[str, Any]) -> Redrive:
     known["selection"] = Selection(**{**selection, "key": _bytes(selection.get("key"))})
     known["walks"] = tuple(Walk(*map(int, walk[:3])) for walk in values["walks"])
     known["state"] = RedriveState(values["state"])
+    known["taken"] = tuple((int(a), int(b), int(c)) for a, b, c in values.get("taken", ()))
     return Redrive(**known)
 
 
@@ -316,6 +317,7 @@ DECODERS: dict[str, Callable[[dict[str, Any]], Event]] = {
         int(values["partition"]),
         int(values["next_offset"]),
         int(values["count"]),
+        tuple((int(first), int(end)) for first, end in values.get("ranges", ())),
     ),
     "RedriveEnded": lambda values: RedriveEnded(
         values["redrive_id"], RedriveState(values["state"]), int(values["at_ms"])

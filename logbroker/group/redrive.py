@@ -103,12 +103,16 @@ class Redrive:
     topic_id: str
     """Of the dead-letter topic."""
     selection: Selection
-    rate: int = 0
+    selected: int = 0
+    """How many it meant at its start."""
+    rate: float = 0
     """Records a second; 0: as fast as they go."""
     created_ms: int
     ended_ms: int = 0
     walks: tuple[Walk, ...]
     redriven: int = 0
+    taken: tuple[tuple[int, int, int], ...] = ()
+    """What it redrove: partitions and ranges."""
     state: RedriveState = RedriveState.RUNNING
 
     def __post_init__(self) -> None:
@@ -139,7 +143,7 @@ class Redrive:
         """Returns how many records may go now, `elapsed_ms` after `since` of them had gone."""
         count = BATCH if self.left < 0 else min(self.left, BATCH)
         if self.rate:
-            allowed = since + self.rate * elapsed_ms // 1_000 + 1
+            allowed = since + int(self.rate * elapsed_ms / 1_000) + 1
             count = min(count, max(allowed - self.redriven, 0))
         return count
 
@@ -159,6 +163,7 @@ class RedriveAdvanced:
     partition: int
     next_offset: int
     count: int
+    ranges: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +204,8 @@ class Redrives:
         selection: Selection,
         ends: Mapping[int, int],
         *,
-        rate: int = 0,
+        selected: int = 0,
+        rate: float = 0,
         now_ms: int,
     ) -> list[RedriveStarted]:
         """Returns the start. `ends` is the high watermark of each dead-letter partition.
@@ -220,6 +226,7 @@ class Redrives:
             group=group,
             topic_id=topic_id,
             selection=selection,
+            selected=selected,
             rate=rate,
             created_ms=now_ms,
             walks=tuple(walks),
@@ -227,12 +234,17 @@ class Redrives:
         return [RedriveStarted(redrive)]
 
     def decide_advance(
-        self, redrive_id: str, partition: int, next_offset: int, count: int
+        self,
+        redrive_id: str,
+        partition: int,
+        next_offset: int,
+        count: int,
+        ranges: Sequence[Range] = (),
     ) -> list[RedriveAdvanced]:
         """Returns the next step; to be journaled in one piece with the ledger's `Redriven`."""
         redrive = self.get(redrive_id)
         assert redrive.state is RedriveState.RUNNING, "only what runs advances"
-        return [RedriveAdvanced(redrive_id, partition, next_offset, count)]
+        return [RedriveAdvanced(redrive_id, partition, next_offset, count, tuple(ranges))]
 
     def decide_end(
         self, redrive_id: str, now_ms: int, *, is_cancelled: bool = False
@@ -248,9 +260,9 @@ class Redrives:
         match event:
             case RedriveStarted(redrive):
                 self._redrives[redrive.redrive_id] = redrive
-            case RedriveAdvanced(redrive_id, partition, next_offset, count):
+            case RedriveAdvanced(redrive_id):
                 if redrive_id in self._redrives:
-                    self._advance(self._redrives[redrive_id], partition, next_offset, count)
+                    self._advance(self._redrives[redrive_id], event)
             case RedriveEnded(redrive_id, state, at_ms):
                 if redrive_id in self._redrives:
                     known = self._redrives.pop(redrive_id)
@@ -269,12 +281,20 @@ class Redrives:
         """Returns the events that make an empty one equal to this one."""
         return [RedriveStarted(redrive) for redrive in self._redrives.values()]
 
-    def _advance(self, redrive: Redrive, partition: int, next_offset: int, count: int) -> None:
+    def _advance(self, redrive: Redrive, event: RedriveAdvanced) -> None:
         walks = tuple(
-            walk._replace(next_offset=next_offset) if walk.partition == partition else walk
+            walk._replace(next_offset=event.next_offset)
+            if walk.partition == event.partition
+            else walk
             for walk in redrive.walks
         )
-        advanced = replace(redrive, walks=walks, redriven=redrive.redriven + count)
+        taken = ((event.partition, first, end) for first, end in event.ranges)
+        advanced = replace(
+            redrive,
+            walks=walks,
+            redriven=redrive.redriven + event.count,
+            taken=(*redrive.taken, *taken),
+        )
         self._redrives[redrive.redrive_id] = advanced
 
 
