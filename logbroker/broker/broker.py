@@ -11,6 +11,7 @@ import structlog
 from logbroker.broker.backpressure import ByteBudget
 from logbroker.broker.beginning import Beginning
 from logbroker.broker.coordinator import Coordinator
+from logbroker.broker.dead_letter_view import DeadLetterFilter, DeadLetterView, FoundLetter
 from logbroker.broker.dead_letters import DeadLetters
 from logbroker.broker.expiry import Expiry
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
@@ -33,6 +34,7 @@ from logbroker.broker.offsets import (
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
+from logbroker.broker.redrive import RedriveJobs, RedriveProgress
 from logbroker.broker.settle import Settle, Settlement, SettleResult
 from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
@@ -88,6 +90,8 @@ class Broker:
         self.group_admin = GroupAdmin(groups, self.members, self._offsets)
         """Lists, changes and deletes groups; keeps house."""
         self._dead_letters = dead_letters
+        self._view = DeadLetterView(groups, self._produce)
+        self._redrives = RedriveJobs(groups, self._view)
         self._settle = settle
         self._lease_calls = LeaseCalls(groups, beginning, leasing)
         self._expiry = Expiry(groups, dead_letters)
@@ -221,8 +225,8 @@ class Broker:
         return self._offsets.dead_letters(name)
 
     async def list_groups(self, page_size: int, page_token: str) -> tuple[list[GroupSummary], str]:
-        """Lists groups in pages; see `GroupAdmin.list`."""
-        return await self.group_admin.list(page_size, page_token)
+        """Lists groups in pages; see `GroupAdmin.list_page`."""
+        return await self.group_admin.list_page(page_size, page_token)
 
     async def update_group(self, name: str, settings: GroupSettings) -> Group:
         """Changes settings; see `GroupAdmin.update`."""
@@ -278,11 +282,56 @@ class Broker:
         """Moves deadlines of leases; see `Settle.extend`."""
         return self._settle.extend(group, extensions)
 
+    async def list_dead_letters(
+        self, wanted: DeadLetterFilter, *, with_resolved: bool, page_size: int, page_token: str
+    ) -> tuple[list[FoundLetter], str]:
+        """Lists dead letters in pages; see `DeadLetterView.list_page`."""
+        return await self._view.list_page(
+            wanted, with_resolved=with_resolved, page_size=page_size, page_token=page_token
+        )
+
+    async def get_dead_letter(
+        self, group: str, topic: str, partition: int, offset: int
+    ) -> FoundLetter:
+        """Returns one dead letter. NotFoundError."""
+        return await self._view.get(group, topic, partition, offset)
+
+    async def resolve_dead_letters(
+        self, wanted: DeadLetterFilter, *, is_discard: bool = False, is_dry_run: bool = False
+    ) -> int:
+        """Settles dead letters; see `DeadLetterView.resolve`."""
+        return await self._view.resolve(wanted, is_discard=is_discard, is_dry_run=is_dry_run)
+
+    async def copy_dead_letters(
+        self, wanted: DeadLetterFilter, to_topic: str, *, is_dry_run: bool = False
+    ) -> int:
+        """Copies dead letters to a topic; see `DeadLetterView.copy`."""
+        return await self._view.copy(wanted, to_topic, is_dry_run=is_dry_run)
+
+    async def start_redrive(
+        self, wanted: DeadLetterFilter, rate: float = 0, *, is_dry_run: bool = False
+    ) -> RedriveProgress:
+        """Starts a redrive; see `RedriveJobs.start`."""
+        return await self._redrives.start(wanted, rate, is_dry_run=is_dry_run)
+
+    def get_redrive(self, redrive_id: str) -> RedriveProgress:
+        """Returns a redrive. NotFoundError."""
+        return self._redrives.get(redrive_id)
+
+    def list_redrives(self, group: str) -> list[RedriveProgress]:
+        """Returns the redrives of a group, the newest first."""
+        return self._redrives.list_of(group)
+
+    async def cancel_redrive(self, redrive_id: str) -> RedriveProgress:
+        """Ends a redrive; see `RedriveJobs.cancel`."""
+        return await self._redrives.cancel(redrive_id)
+
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Begins what runs in the background for groups."""
         self._groups.start(tasks)
         self._groups.spawn(self._groups.timer.run(self._expiry.ring))
         self._groups.spawn(self._dead_letters.run())
+        self._redrives.resume()
 
     def stop(self) -> None:
         """Ends what runs in the background for groups."""

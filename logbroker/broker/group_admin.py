@@ -34,7 +34,7 @@ class GroupAdmin:
         self._membership = membership
         self._offsets = offsets
 
-    async def list(self, page_size: int, page_token: str) -> tuple[list[GroupSummary], str]:
+    async def list_page(self, page_size: int, page_token: str) -> tuple[list[GroupSummary], str]:
         """Returns groups by name, those behind `page_token`, and the token of the next page."""
         if page_size < 0:
             message = f"page_size must be at least 0, not {page_size}"

@@ -13,6 +13,7 @@ from logbroker.errors import UnavailableError
 from logbroker.limits import REQUEST_OVERHEAD_BYTES
 from logbroker.server.broker_service import BrokerService
 from logbroker.server.consume_service import ConsumeService
+from logbroker.server.dead_letter_service import DeadLetterService
 from logbroker.server.fetch_service import FetchService
 from logbroker.server.group_service import GroupService
 from logbroker.server.interceptors import StatusInterceptor
@@ -20,6 +21,7 @@ from logbroker.server.open_streams import OpenStreams
 from logbroker.server.produce_service import ProduceService
 from logbroker.server.topic_service import TopicService
 from logbroker.v1.broker_service_pb2_grpc import add_BrokerServiceServicer_to_server
+from logbroker.v1.dead_letter_service_pb2_grpc import add_DeadLetterServiceServicer_to_server
 from logbroker.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from logbroker.v1.topic_service_pb2_grpc import add_TopicServiceServicer_to_server
 
@@ -60,7 +62,8 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
     fetch = FetchService(broker, streams)
     consume = ConsumeService(broker, streams)
     server.add_generic_rpc_handlers((produce.handler(), fetch.handler(), consume.handler()))
-    groups = GroupService(broker)
+    groups, letters = GroupService(broker), DeadLetterService(broker)
+    add_DeadLetterServiceServicer_to_server(letters, server)  # type: ignore[no-untyped-call]  # generated
     add_GroupServiceServicer_to_server(groups, server)  # type: ignore[no-untyped-call]  # generated
     topics, about = TopicService(broker), BrokerService(broker, streams, version)
     add_TopicServiceServicer_to_server(topics, server)  # type: ignore[no-untyped-call]  # generated

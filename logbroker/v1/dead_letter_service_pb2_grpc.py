@@ -111,7 +111,7 @@ class DeadLetterServiceServicer:
 
     def StartRedrive(self, request, context):
         """Starts to make dead letters available to their group again. Nothing is copied.
-        `REDRIVE_OVERLAPS` if another redrive is about the same ones.
+        `REDRIVE_RUNNING` if another redrive is about the same ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
