@@ -5,7 +5,25 @@ from logbroker.client.admin import Admin, BrokerInfo, GrownTopic, TopicDescripti
 from logbroker.client.client import Client
 from logbroker.client.consumer import Consumer, ConsumerStats, LostRecords
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
+from logbroker.client.dead_letter_admin import (
+    DeadLetterFilter,
+    DeadLetterInfo,
+    DeadLetterRecord,
+    RedriveInfo,
+)
 from logbroker.client.delivered import Delivered, DeliveredBatch, StableId
+from logbroker.client.group_status import (
+    Commit,
+    DeadLetterProgress,
+    GroupDescription,
+    GroupInfo,
+    GroupSummary,
+    MemberInfo,
+    OffsetReset,
+    PartitionProgress,
+    RecordExplanation,
+    Shift,
+)
 from logbroker.client.handler import Handler, Reject, Retry
 from logbroker.client.membership import TopicPartition
 from logbroker.client.partition_stream import Reset, Timestamp
@@ -21,14 +39,25 @@ __all__ = [
     "Admin",
     "BrokerInfo",
     "Client",
+    "Commit",
     "Consumer",
     "ConsumerSettings",
     "ConsumerStats",
+    "DeadLetterFilter",
+    "DeadLetterInfo",
+    "DeadLetterProgress",
+    "DeadLetterRecord",
     "Delivered",
     "DeliveredBatch",
+    "GroupDescription",
+    "GroupInfo",
+    "GroupSummary",
     "GrownTopic",
     "Handler",
     "LostRecords",
+    "MemberInfo",
+    "OffsetReset",
+    "PartitionProgress",
     "PendingReceipt",
     "PendingReceipts",
     "PendingSettlement",
@@ -37,10 +66,13 @@ __all__ = [
     "Reader",
     "ReaderSettings",
     "RecordBatch",
+    "RecordExplanation",
+    "RedriveInfo",
     "Reject",
     "Reset",
     "Retry",
     "Settle",
+    "Shift",
     "StableId",
     "Timestamp",
     "TopicDescription",

@@ -134,7 +134,7 @@ class Client:
         settings: GroupSettings | None = None,
         auto_settle: bool = True,
         settle: Settle | str = Settle.AFTER,
-        max_outstanding_records: int = 10_000,
+        max_outstanding_records: int = 20_000,
         max_outstanding_bytes: int = 16 << 20,
         client_id: str = "",
         instance_id: str = "",

@@ -90,7 +90,8 @@ class Consumer:
         self._member = Membership(connection, settings, self)
         self._outbox = self._member.outbox
         self._buffer: deque[DeliveredBatch] = deque()
-        self._cursor = DeliveredCursor()
+        self.cursor = DeliveredCursor()
+        """Where it is in the batch that is being read."""
         self._settling: tuple[DeliveredBatch, PendingSettlement] | None = None
         self._handed: list[tuple[Lease, int, int]] = []
         self._paused: set[TopicPartition] = set()
@@ -128,7 +129,7 @@ class Consumer:
             self._ticking.cancel()
         if self.settings.auto_settle:
             self._settle_done()
-        self._cursor.drop()
+        self.cursor.drop()
         self._buffer.clear()
         self.wake()
         await self._member.leave()
@@ -222,7 +223,7 @@ class Consumer:
     def positions(self) -> dict[TopicPartition, int]:
         """Returns, of each partition it got records of, one past the last one handed out."""
         found = dict(self._positions)
-        batch, offset = self._cursor.batch, self._cursor.next_offset
+        batch, offset = self.cursor.batch, self.cursor.next_offset
         if batch is not None and offset is not None and not batch.dead_letter_topic:
             found[_place_of(batch.lease)] = offset
         return found
@@ -233,7 +234,7 @@ class Consumer:
 
     def stats(self) -> ConsumerStats:
         """Returns what it has done so far."""
-        buffered = sum(batch.record_count for batch in self._buffer) + self._cursor.left
+        buffered = sum(batch.record_count for batch in self._buffer) + self.cursor.left
         return ConsumerStats(
             member_id=self._member.member_id,
             joined_count=self._member.joined_count,
@@ -254,28 +255,28 @@ class Consumer:
 
     async def __anext__(self) -> Delivered:
         # A cancelled wait loses nothing: what came stays here until it is handed out.
-        for record in self._cursor.records:
+        for record in self.cursor.records:
             return record
         return await self._next_record()
 
     async def next_batch(self) -> DeliveredBatch | None:
         """Returns the next batch, or what is left of the one being read; None at the end."""
         self._settle_asked()
-        batch = self._cursor.drop() or await self._next_batch()
+        batch = self.cursor.drop() or await self._next_batch()
         if batch is not None:
             self._handed.append((batch.lease, batch.first_offset, batch.end_offset))
             self._note_position(batch.lease, batch.end_offset)
         return batch
 
-    async def begin_next(self) -> DeliveredCursor | None:
-        """Puts the cursor at the next batch, and returns it; None at the end."""
+    async def begin_next(self) -> bool:
+        """Puts the cursor at the next batch; returns whether there is one, False at the end."""
         self._settle_asked()
         while (batch := await self._next_batch()) is not None:
-            self._cursor.begin(batch)
+            self.cursor.begin(batch)
             self._has_begun.set()
-            if self._cursor.left:
-                return self._cursor
-        return None
+            if self.cursor.left:
+                return True
+        return False
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -300,7 +301,7 @@ class Consumer:
 
     def drop(self) -> None:
         """Hears that leases are lost, and drops what is not held any more."""
-        self._cursor.cut()
+        self.cursor.cut()
         self._buffer = deque(part for batch in self._buffer for part in batch.held())
         self.wake()
 
@@ -317,9 +318,9 @@ class Consumer:
 
     def may_extend(self, lease: Lease, now_ms: int) -> bool:
         """Tells whether its reader is alive: asks for records, or settles some, often enough."""
-        batch = self._cursor.batch
+        batch = self.cursor.batch
         signs = (
-            self._cursor.handed,
+            self.cursor.handed,
             batch.first_offset if batch else -1,
             len(self._buffer),
             self._outbox.settled_count,
@@ -335,8 +336,8 @@ class Consumer:
     # Details
 
     async def _next_record(self) -> Delivered:
-        while (cursor := await self.begin_next()) is not None:
-            for record in cursor.records:
+        while await self.begin_next():
+            for record in self.cursor.records:
                 return record
         raise StopAsyncIteration
 
@@ -423,13 +424,13 @@ class Consumer:
 
     def _put_away(self, place: TopicPartition) -> None:
         """Puts the rest of the current batch back, if it is of this partition."""
-        batch = self._cursor.batch
+        batch = self.cursor.batch
         if batch is None or _place_of(batch.lease) != place:
             return
         if self.settings.auto_settle:
             self._settle_done()
         self._note_handed()
-        if rest := self._cursor.drop():
+        if rest := self.cursor.drop():
             self._buffer.extendleft(reversed(rest.held()))
 
     def _ranges_of(self, what: Delivered | DeliveredBatch) -> list[Range]:
@@ -441,8 +442,8 @@ class Consumer:
 
     def _note_handed(self) -> None:
         """Remembers what of the current batch is handed out."""
-        batch = self._cursor.batch
-        if batch is not None and (handed := self._cursor.take_handed()):
+        batch = self.cursor.batch
+        if batch is not None and (handed := self.cursor.take_handed()):
             self._handed.append((batch.lease, *handed))
             self._note_position(batch.lease, handed[1])
 
@@ -459,8 +460,8 @@ class Consumer:
 
     def _settle_done(self) -> None:
         """Settles what is done of the current batch, and leaves the record handed out last."""
-        batch = self._cursor.batch
-        if batch is not None and (done := self._cursor.take_done()):
+        batch = self.cursor.batch
+        if batch is not None and (done := self.cursor.take_done()):
             self._note_position(batch.lease, done[1])
             if ranges := batch.lease.held.within(*done):
                 self._outbox.acknowledge_ranges(batch.lease, ranges)
@@ -470,7 +471,7 @@ class Consumer:
         while self.settings.auto_settle:
             await self._has_begun.wait()
             self._has_begun.clear()
-            while self._cursor.left:
+            while self.cursor.left:
                 await self._clock.wait_until(self._clock.monotonic_ms() + SETTLE_MS)
                 self._settle_done()
 

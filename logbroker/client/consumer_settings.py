@@ -34,7 +34,7 @@ class ConsumerSettings:
     auto_settle: bool = True
     """Whether a record counts as done when the next one is asked for."""
     settle: Settle = Settle.AFTER
-    max_outstanding_records: int = 10_000
+    max_outstanding_records: int = 20_000
     """How many records may be delivered and not settled. A batch is delivered whole."""
     max_outstanding_bytes: int = 16 << 20
     """Of batches; one is delivered however large."""
@@ -43,7 +43,10 @@ class ConsumerSettings:
     instance_id: str = ""
     """A fixed identity: back soon under the same one, a member gets its partitions again."""
     follow: bool = True
-    """Whether to wait for new records; else iterating ends when the group has caught up."""
+    """Whether to wait for new records; else iterating ends when all there was is delivered.
+
+    In partition order that includes what is to be tried again; in others it may come later.
+    """
     max_processing_ms: int = 300_000
     """Leases are extended while something happens at least this often."""
 

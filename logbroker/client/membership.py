@@ -20,7 +20,7 @@ from logbroker.client.record_batch import RecordBatch, batch_of
 from logbroker.client.retry import failure_of, unreachable, wait_ms
 from logbroker.client.settlements import Outbox, Turn
 from logbroker.errors import DataLossError, InternalError, LogbrokerError
-from logbroker.group.settings import GroupSettings
+from logbroker.group.settings import GroupSettings, Order
 from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1 import group_pb2
@@ -80,7 +80,10 @@ class Membership:
         """Records taken back before they were answered."""
         self.joined_count = 0
         self.outbox = Outbox(
-            self._wake_writer, note_lost=audience.note_lost, retry_later=self._retry_later
+            self._wake_writer,
+            note_lost=audience.note_lost,
+            note_open=self._note_open,
+            retry_later=self._retry_later,
         )
         self._connection = connection
         self._clock = connection.clock
@@ -321,9 +324,17 @@ class Membership:
     def _take_back(self, taken_back: Iterable[pb.TakenBack]) -> None:
         for one in taken_back:
             if lease := self.leases.get(one.token):
-                self.lost_count += lease.lose(one.first_offset, one.end_offset)
+                lost_count = lease.lose(one.first_offset, one.end_offset)
+                self.lost_count += lost_count
+                if lost_count:
+                    self._note_open(lease)
         self._forget_settled()
         self._audience.drop()
+
+    def _note_open(self, lease: Lease) -> None:
+        """Hears that records will come again: in partition order to their owner."""
+        if self.group_settings is not None and self.group_settings.order is Order.PARTITION:
+            self.caught_up.discard(TopicPartition(lease.topic, lease.partition))
 
     def _take_extended(self, results: Iterable[pb.ExtendResult]) -> None:
         has_lost = False

@@ -139,12 +139,14 @@ class Outbox:
         wake: Callable[[], None],
         *,
         note_lost: Callable[[Lease, Range], None],
+        note_open: Callable[[Lease], None],
         retry_later: Callable[[Turn, Range, LogbrokerError], None],
     ) -> None:
         """`wake` is called when there is something to take.
 
-        `note_lost` hears of ranges that were answered too late. `retry_later` gets what the
-        broker could not do now, and gives it to `put_back`.
+        `note_lost` hears of ranges that were answered too late, `note_open` of records that
+        are answered and below which not all is settled. `retry_later` gets what the broker
+        could not do now, and gives it to `put_back`.
         """
         self.settled_count = 0
         self.lost_count = 0
@@ -152,6 +154,7 @@ class Outbox:
         """By topic and partition, as far as the broker has told."""
         self._wake = wake
         self._note_lost = note_lost
+        self._note_open = note_open
         self._retry_later = retry_later
         self._turns: list[Turn] = []
         self._ready: deque[tuple[Turn, int, int]] = deque()
@@ -225,6 +228,8 @@ class Outbox:
                 self.settled_count += end - first
                 if not lease.dead_letter_topic:
                     self.committed[lease.topic, lease.partition] = result.committed_offset
+                if turn.outcome != pb.OUTCOME_ACKNOWLEDGE and result.committed_offset <= first:
+                    self._note_open(lease)
                 turn.close()
         self._wake()
 
