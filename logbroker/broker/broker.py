@@ -17,6 +17,7 @@ from logbroker.broker.expiry import Expiry
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
 from logbroker.broker.group_admin import GroupAdmin, GroupSummary
 from logbroker.broker.groups import Groups
+from logbroker.broker.holds import Holds
 from logbroker.broker.housekeeping import keep_house
 from logbroker.broker.lease import LeaseCalls, LeaseSpec
 from logbroker.broker.leasing import Delivery, Leasing
@@ -92,6 +93,7 @@ class Broker:
         self._dead_letters = dead_letters
         self._view = DeadLetterView(groups, self._produce)
         self._redrives = RedriveJobs(groups, self._view)
+        self._holds = Holds(groups, self._view)
         self._settle = settle
         self._lease_calls = LeaseCalls(groups, beginning, leasing)
         self._expiry = Expiry(groups, dead_letters)
@@ -331,6 +333,7 @@ class Broker:
         self._groups.start(tasks)
         self._groups.spawn(self._groups.timer.run(self._expiry.ring))
         self._groups.spawn(self._dead_letters.run())
+        self._groups.spawn(self._holds.run())
         self._redrives.resume()
 
     def stop(self) -> None:

@@ -33,6 +33,7 @@ from logbroker.group.ledger_events import (
     KEEPING,
     Acknowledged,
     Committed,
+    Discarded,
     Extended,
     Failed,
     GivenUp,
@@ -55,6 +56,9 @@ from logbroker.topic.catalog import TopicCatalog
 from logbroker.topic.names import GROUPS_TOPIC
 
 TOKENS_RESERVED_AT_ONCE = 1_000_000
+
+RESOLVING = (Acknowledged, Discarded, Trimmed, Skipped)
+"""What settles dead letters in their ledger."""
 
 log = structlog.get_logger()
 
@@ -101,6 +105,7 @@ class Groups:
         self.letters: list[Letter] = []
         """Dead letters that are not yet written, in order."""
         self.on_letter: Callable[[], None] = lambda: None
+        self.on_resolved: Callable[[LedgerId], None] = lambda _: None
         self._journal = journal
         self._later: list[bytes] = []
         self._next_token = 1
@@ -308,6 +313,8 @@ class Groups:
                     self.state.apply(told, now)
             if not isinstance(event, Leased | Extended):
                 live.look_into(ledger_id)
+        if ledger and ledger.state.is_parked_from_birth and isinstance(event, RESOLVING):
+            self.on_resolved(ledger_id)
         if ledger:
             self.timer.arm(ledger_id, ledger.next_deadline_ms())
 
