@@ -25,6 +25,9 @@ from logbroker.storage.engine import Bounds, PartitionLog, Run
 SCATTERED_BYTES = 64 << 10
 """How much is read where only some records of it are wanted, as after retries."""
 
+SHARE_RECORDS = 500
+"""So many may always go at once."""
+
 log = structlog.get_logger()
 
 
@@ -54,6 +57,11 @@ class Limits(NamedTuple):
     """No batch is larger."""
 
 
+def share_of(limit: int) -> int:
+    """Returns how many records one lease takes, so that others are on their way meanwhile."""
+    return max(limit // 2, SHARE_RECORDS)
+
+
 class Leasing:
     """Gives records of ledgers to those who may take them."""
 
@@ -73,6 +81,8 @@ class Leasing:
         ledger = groups.ledger(ledger_id)
         found = groups.partition(ledger_id)
         seed = found.id.seed
+        share = min(limits.record_count, share_of(ledger.settings.max_unsettled))
+        limits = limits._replace(record_count=share)
         while live.may_take(holding, ledger_id) and groups.state.get(ledger_id) is ledger:
             bounds = found.log.bounds()
             self._check_range(ledger_id, ledger, bounds)

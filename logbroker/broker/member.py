@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from logbroker.broker.groups import Groups
 from logbroker.broker.holding import Holding, TakenBack
-from logbroker.broker.leasing import Delivery, Leasing, Limits
+from logbroker.broker.leasing import Delivery, Leasing, Limits, share_of
 from logbroker.broker.settle import Settle, Settled, Settlement, SettleResult
 from logbroker.errors import InvalidError, LogbrokerError
 from logbroker.group.assignment import TopicPartition
@@ -38,6 +38,14 @@ class News(NamedTuple):
     settled: tuple[SettleResult, ...] = ()
     extended: tuple[LogbrokerError | None, ...] = ()
     caught_up: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def goes_ahead(self) -> bool:
+        """Returns whether the client must know it before it gets more."""
+        return self.joined is not None or self.assigned is not None or bool(self.taken_back)
+
+
+NOTHING = News()
 
 
 class Member:
@@ -117,9 +125,10 @@ class Member:
         self.failure = self.failure or failure
         self.holding.has_news.set()
 
-    async def next(self) -> News | Delivery:
+    async def next(self) -> tuple[News, Delivery | None]:
         """Returns what to tell the client next, once there is anything, or a heartbeat is due.
 
+        Answers go with a delivery where there is one; what concerns leases goes before it.
         Raises what the stream ends with.
         """
         while True:
@@ -127,17 +136,22 @@ class Member:
             if self.failure:
                 raise self.failure.again()
             news = self._news()
-            if news != News():
-                return news
-            if delivery := await self._lease():
-                return delivery
-            if not all(self._caught_up.values()):
+            if news.goes_ahead:
+                return news, None
+            try:
+                delivery = await self._lease()
+            except LogbrokerError as error:
+                self.end(error)
+                delivery = None
+            if delivery or news != NOTHING:
+                return news, delivery
+            if self.failure or not all(self._caught_up.values()):
                 continue
             try:
                 waiting = self.holding.has_news.wait()
                 await self._groups.clock.wait_for(waiting, self._heartbeat_ms)
             except TimeoutError:
-                return News()
+                return NOTHING, None
 
     def _news(self) -> News:
         joined, self._joined = self._joined, None
@@ -192,7 +206,7 @@ class Member:
         size = self.max_bytes - holding.byte_count
         if records < 1 or (size < 1 and (holding.byte_count or not self.max_bytes)):
             return None
-        return Limits(records, size, self._response_bytes)
+        return Limits(min(records, share_of(self.max_records)), size, self._response_bytes)
 
     def _watch(self, ledger_id: LedgerId) -> None:
         """Takes note of whether all was delivered, and sees to it that more is noticed."""

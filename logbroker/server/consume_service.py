@@ -160,11 +160,9 @@ class ConsumeStream:
 
     async def _tell(self, member: Member) -> None:
         while True:
-            found = await member.next()
-            if isinstance(found, Delivery):
-                await self._context.write(consume_response(_delivery(found), found.batches))
-            else:
-                await self._context.write(_news(found).SerializeToString())
+            news, found = await member.next()
+            batches = found.batches if found else b""
+            await self._context.write(consume_response(_response(news, found), batches))
 
 
 def _request(data: bytes) -> pb.ConsumeRequest:
@@ -230,8 +228,9 @@ def _delivery(found: Delivery) -> pb.Delivery:
     )
 
 
-def _news(news: News) -> pb.ConsumeResponse:
+def _response(news: News, delivery: Delivery | None) -> pb.ConsumeResponse:
     response = pb.ConsumeResponse(
+        delivery=_delivery(delivery) if delivery else None,
         taken_back=[
             pb.TakenBack(token=one.token, first_offset=first, end_offset=end)
             for one in news.taken_back

@@ -37,9 +37,9 @@ def delivery_to_proto(
     )
 
 
-def consume_response(delivery: Delivery, batches: bytes) -> bytes:
+def consume_response(fields: ConsumeResponse, batches: bytes) -> bytes:
     """Returns a serialized ConsumeResponse: the batches lie behind its fields as they are."""
-    return ConsumeResponse(delivery=delivery).SerializeToString() + batches
+    return fields.SerializeToString() + batches
 
 
 def lease_response(delivery: Delivery, batches: bytes) -> bytes:

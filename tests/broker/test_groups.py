@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from logbroker.broker.dead_letter_view import DeadLetterFilter
-from logbroker.broker.leasing import Delivery
 from logbroker.broker.membership import MemberSpec
 from logbroker.broker.offsets import Commit
 from logbroker.broker.settle import Settlement
@@ -29,7 +28,8 @@ async def next_delivery(broker, member):
         await broker.clock.advance(0)
         while not coming.done():
             await broker.clock.advance(10)
-        if isinstance(found := coming.result(), Delivery):
+        _, found = coming.result()
+        if found:
             return found
 
 
