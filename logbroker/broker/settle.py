@@ -13,7 +13,7 @@ from logbroker.broker.groups import Answered, Groups
 from logbroker.errors import ConflictError, InvalidError, LogbrokerError
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.record_state import Cause
-from logbroker.record.offset_ranges import OffsetRanges
+from logbroker.record.offset_ranges import OffsetRanges, Range
 
 EXTENSION_MS = 12 * 3_600_000
 """The longest a lease can be extended to, from now."""
@@ -75,6 +75,33 @@ class Settled:
         return self.results()
 
 
+class Acknowledgements:
+    """Some that do not overlap, so that none changes what another finds."""
+
+    def __init__(self) -> None:
+        self.settlements: list[Settlement] = []
+        self.claimed: dict[int, OffsetRanges] = {}
+        """By token."""
+        self.ledger_ids: dict[int, LedgerId] = {}
+
+    def add(self, one: Settlement) -> bool:
+        """Takes it in; False where it overlaps with one that is there."""
+        claimed = self.claimed.get(one.token)
+        if claimed is None:
+            claimed = self.claimed[one.token] = OffsetRanges()
+        elif claimed.meets(one.first, one.end):
+            return False
+        claimed.add(one.first, one.end)
+        self.settlements.append(one)
+        return True
+
+    def clear(self) -> None:
+        """Begins anew."""
+        self.settlements.clear()
+        self.claimed.clear()
+        self.ledger_ids.clear()
+
+
 class Settle:
     """Decides about answers, one after another."""
 
@@ -91,25 +118,21 @@ class Settle:
         """
         results: list[SettleResult] = []
         waits: list[Future[Any]] = []
-        run: list[tuple[LedgerId, Settlement]] = []
-        """Acknowledgements that are decided together."""
-        claimed: dict[int, OffsetRanges] = {}
+        run = Acknowledgements()
         for one in settlements:
             try:
-                ledger_id = self._ledger_of(group, one.token, member)
-                mine = claimed.get(one.token)
-                if one.cause is Cause.ACKNOWLEDGE and not (mine and mine.meets(one.first, one.end)):
-                    claimed.setdefault(one.token, OffsetRanges()).add(one.first, one.end)
-                    run.append((ledger_id, one))
-                    continue
+                if one.cause is Cause.ACKNOWLEDGE and 0 <= one.first < one.end:
+                    if one.token not in run.ledger_ids:
+                        run.ledger_ids[one.token] = self._ledger_of(group, one.token, member)
+                    if run.add(one):
+                        continue
                 self._acknowledge(run, results, waits)
-                claimed.clear()
+                ledger_id = self._ledger_of(group, one.token, member)
                 await self._settle_one(ledger_id, one, waits)
                 committed = self._groups.ledger(ledger_id).state.committed
                 results.append(SettleResult(committed))
             except LogbrokerError as error:
                 self._acknowledge(run, results, waits)
-                claimed.clear()
                 results.append(SettleResult(0, error))
         self._acknowledge(run, results, waits)
         return Settled(results, waits)
@@ -146,37 +169,48 @@ class Settle:
         return ledger_id
 
     def _acknowledge(
-        self,
-        run: list[tuple[LedgerId, Settlement]],
-        results: list[SettleResult],
-        waits: "list[Future[Any]]",
+        self, run: Acknowledgements, results: list[SettleResult], waits: "list[Future[Any]]"
     ) -> None:
-        """Settles acknowledgements that do not overlap: none changes what another finds."""
+        """Settles a run of acknowledgements, by lease; one by one where a lease has lost any."""
         groups = self._groups
         decided: list[InLedger] = []
-        found: list[LogbrokerError | None] = []
-        for ledger_id, one in run:
+        failures: dict[Settlement, LogbrokerError] = {}
+        for token, claimed in run.claimed.items():
+            ledger_id = run.ledger_ids[token]
             try:
-                events = groups.ledger(ledger_id).decide_settle(
-                    one.token,
-                    ((one.first, one.end),),
-                    Cause.ACKNOWLEDGE,
-                    groups.moment(),
-                    groups.random,
-                )
-                decided += [InLedger(ledger_id, event) for event in events]
-                found.append(None)
-            except LogbrokerError as error:
-                found.append(error)
+                decided += self._acknowledged(ledger_id, token, claimed.ranges())
+            except LogbrokerError:
+                for one in run.settlements:
+                    if one.token == token:
+                        try:
+                            decided += self._acknowledged(ledger_id, token, [(one.first, one.end)])
+                        except LogbrokerError as error:
+                            failures[one] = error
+        failed: LogbrokerError | None = None
         try:
             if decided:
                 waits.append(groups.commit(decided))
         except LogbrokerError as error:
-            found = [known or error.again() for known in found]
-        for (ledger_id, _), failure in zip(run, found, strict=True):
-            ledger = groups.state.get(ledger_id)
-            results.append(SettleResult(ledger.state.committed if ledger else 0, failure))
+            failed = error
+        committed = {
+            token: ledger.state.committed if (ledger := groups.state.get(ledger_id)) else 0
+            for token, ledger_id in run.ledger_ids.items()
+        }
+        for one in run.settlements:
+            failure = failures.get(one) if failures else None
+            if failed and not failure:
+                failure = failed.again()
+            results.append(SettleResult(committed[one.token], failure))
         run.clear()
+
+    def _acknowledged(
+        self, ledger_id: LedgerId, token: int, ranges: Sequence[Range]
+    ) -> list[InLedger]:
+        groups = self._groups
+        events = groups.ledger(ledger_id).decide_settle(
+            token, ranges, Cause.ACKNOWLEDGE, groups.moment(), groups.random
+        )
+        return [InLedger(ledger_id, event) for event in events]
 
     async def _settle_one(
         self, ledger_id: LedgerId, one: Settlement, waits: "list[Future[Any]]"
