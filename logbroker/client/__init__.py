@@ -3,8 +3,9 @@
 from logbroker.client import forks as _forks  # noqa: F401  # before gRPC
 from logbroker.client.admin import Admin, BrokerInfo, GrownTopic, TopicDescription
 from logbroker.client.client import Client
-from logbroker.client.consumer import Consumer, ConsumerStats, LostRecords
+from logbroker.client.consumer import Consumer
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
+from logbroker.client.consumer_stats import ConsumerStats, LostRecords
 from logbroker.client.dead_letter_admin import (
     DeadLetterFilter,
     DeadLetterInfo,

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from logbroker.client.consumer import Consumer, ConsumerStats, LostRecords
+from logbroker.client.consumer import Consumer
+from logbroker.client.consumer_stats import ConsumerStats, LostRecords
 from logbroker.client.delivered import Delivered, DeliveredBatch
 from logbroker.client.loop_thread import LoopThread
 from logbroker.client.membership import TopicPartition

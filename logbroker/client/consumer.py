@@ -24,12 +24,12 @@ place in a topic belongs to the group, not to one of its members.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from logbroker.client.connection import Connection
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
+from logbroker.client.consumer_stats import ConsumerStats, LostRecords
 from logbroker.client.delivered import Delivered, DeliveredBatch
 from logbroker.client.delivered_cursor import DeliveredCursor
 from logbroker.client.lease import Lease
@@ -45,31 +45,6 @@ SETTLE_MS = 200
 """How often, within a batch, what counts as done is told to the broker."""
 KEPT_RANGES = 256
 """So many handed-out ranges are remembered for `commit` before settled ones are cleared away."""
-
-
-class LostRecords(NamedTuple):
-    """Records that were answered too late: their lease was over."""
-
-    topic: str
-    partition: int
-    first_offset: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerStats:
-    """What a consumer has done since it was made."""
-
-    member_id: str
-    """Empty while it is not a member."""
-    joined_count: int
-    delivered_count: int
-    """Records that came from the broker."""
-    settled_count: int
-    lost_count: int
-    """Records whose lease was lost before they were answered, or whose answer came too late."""
-    buffered_count: int
-    """Records that came and are not handed out."""
 
 
 class Consumer:
@@ -402,6 +377,8 @@ class Consumer:
         reason: str,
     ) -> PendingSettlement:
         lease = _lease_of(what)
+        if self.settings.auto_settle:
+            self._settle_done()  # what is done goes before what is not
         turn = self._outbox.answer(
             lease, self._ranges_of(what), outcome, delay_ms=delay_ms, reason=reason
         )

@@ -141,8 +141,8 @@ class DeadLetterAdmin:
             )
             found += map(DeadLetterInfo.of, response.dead_letters)
             token = response.next_page_token
-            if not token or len(found) == which.limit:
-                return found
+            if not token or 0 < which.limit <= len(found):
+                return found[: which.limit] if which.limit else found
 
     async def get_dead_letter(
         self, group: str, topic: str, partition: int, offset: int

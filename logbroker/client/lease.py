@@ -18,7 +18,6 @@ class Lease:
     """What one token stands for."""
 
     __slots__ = (
-        "alive_ms",
         "dead_letter_topic",
         "held",
         "is_given_up",
@@ -41,7 +40,6 @@ class Lease:
         ranges: Iterable[Range],
         *,
         dead_letter_topic: str = "",
-        now_ms: int = 0,
     ) -> None:
         self.token = token
         self.topic = topic
@@ -56,8 +54,6 @@ class Lease:
         """Acknowledgements that are gathered now."""
         self.unanswered_count = 0
         """Entries under way to the broker."""
-        self.alive_ms = now_ms
-        """When something was last done about its records; monotonic."""
         self.is_given_up = False
         """It is not extended any more."""
         self.is_gone = False

@@ -15,6 +15,7 @@ from logbroker.client.connection import Connection
 from logbroker.client.consumer_settings import ConsumerSettings
 from logbroker.client.delivered import DeliveredBatch
 from logbroker.client.lease import Lease
+from logbroker.client.lease_keeper import LeaseKeeper
 from logbroker.client.logs import ClientLog
 from logbroker.client.record_batch import RecordBatch, batch_of
 from logbroker.client.retry import failure_of, unreachable, wait_ms
@@ -90,16 +91,16 @@ class Membership:
         self._audience = audience
         self._limits = settings.max_outstanding_records, settings.max_outstanding_bytes
         self._has_new_limits = False
-        self._extensions: list[Lease] = []
-        self._extending: list[Lease] = []
+        self._delivered_at: dict[TopicPartition, int] = {}
+        self._keeper = LeaseKeeper(
+            connection.clock, self.leases, self._wake_writer, audience.may_extend
+        )
         self._wake = asyncio.Event()
         self._has_joined = asyncio.Event()
         self._is_leaving = False
         self._attempt = 0
         self._join_by_ms = 0
-        self._lease_ms = 30_000
         self._tasks: asyncio.TaskGroup | None = None
-        self._keeping: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
@@ -148,7 +149,7 @@ class Membership:
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as self._tasks:
-            self._keeping = self._tasks.create_task(self._keep_leases())
+            self._keeper.start(self._tasks)
             while not (self._is_leaving and (self.outbox.is_idle or not self.leases)):
                 error = await self._attend()
                 if error is None:
@@ -159,7 +160,7 @@ class Membership:
                     break
                 await self._rest(error)
             self._lose_stream()
-            self._keeping.cancel()
+            self._keeper.stop()
 
     async def _attend(self) -> LogbrokerError | None:
         """Is a member until the stream ends; returns why it did, None after leaving."""
@@ -171,16 +172,19 @@ class Membership:
         except LogbrokerError as error:
             return error
         writing = asyncio.create_task(self._write(call), name="member's answers")
+        reading = asyncio.create_task(self._read(call), name="member's deliveries")
         try:
-            return await self._read(call)
+            await asyncio.wait({writing, reading}, return_when=asyncio.FIRST_COMPLETED)
+            if writing.done():
+                writing.result()
+            return await reading
         finally:
             call.cancel()
-            writing.cancel()
-            await asyncio.wait({writing})
+            for task in (writing, reading):
+                task.cancel()
+            await asyncio.wait({writing, reading})
 
-    async def _read(
-        self, call: StreamStreamCall[bytes, pb.ConsumeResponse]
-    ) -> LogbrokerError | None:
+    async def _read(self, call: Stream) -> LogbrokerError | None:
         try:
             while (response := await call.read()) is not EOF:
                 assert isinstance(response, pb.ConsumeResponse)
@@ -231,11 +235,8 @@ class Membership:
     def _next_request(self) -> pb.ConsumeRequest | None:
         if self.member_id == "":
             return None  # answers go only where they are waited for
-        if self._extensions:
-            extending, self._extensions = self._extensions, []
-            self._extending += extending
-            extensions = [pb.Extension(token=lease.token) for lease in extending]
-            return pb.ConsumeRequest(extend=pb.Extensions(extensions=extensions))
+        if extensions := self._keeper.take():
+            return pb.ConsumeRequest(extend=extensions)
         if settlements := self.outbox.take():
             return pb.ConsumeRequest(settle=settlements)
         if self._has_new_limits:
@@ -260,7 +261,10 @@ class Membership:
             self.outbox.take_answers(response.settled)
             self._forget_settled()
         if response.extended:
-            self._take_extended(response.extended)
+            lost_count = self._keeper.take_answers(response.extended)
+            if lost_count:
+                self.lost_count += lost_count
+                self._audience.drop()
         if response.HasField("delivery"):
             self._take_delivery(response)
         for one in response.caught_up:
@@ -275,7 +279,7 @@ class Membership:
         self.joined_count += 1
         self.member_id = joined.member_id
         self.group_settings = group_settings_of(joined.settings)
-        self._keep_every(self.group_settings.lease_ms)
+        self._keeper.keep_every(self.group_settings.lease_ms)
         self._has_joined.set()
         self._wake.set()
 
@@ -289,11 +293,13 @@ class Membership:
             delivery.partition,
             ranges,
             dead_letter_topic=delivery.dead_letter_topic,
-            now_ms=self._clock.monotonic_ms(),
         )
-        self._keep_every(delivery.lease_ms)
+        self._keeper.keep_every(delivery.lease_ms)
         self.leases[lease.token] = lease
-        self.caught_up.discard(TopicPartition(lease.topic, lease.partition))
+        place = TopicPartition(lease.topic, lease.partition)
+        self.caught_up.discard(place)
+        self.outbox.delivery_count += 1
+        self._delivered_at[place] = self.outbox.delivery_count
         for stored in response.batches:
             try:
                 batch = batch_of(stored)
@@ -327,55 +333,23 @@ class Membership:
                 lost_count = lease.lose(one.first_offset, one.end_offset)
                 self.lost_count += lost_count
                 if lost_count:
-                    self._note_open(lease)
+                    self._comes_again(lease)
         self._forget_settled()
         self._audience.drop()
 
-    def _note_open(self, lease: Lease) -> None:
-        """Hears that records will come again: in partition order to their owner."""
+    def _note_open(self, turn: Turn) -> None:
+        place = TopicPartition(turn.lease.topic, turn.lease.partition)
+        if self._delivered_at.get(place, 0) <= turn.given_at:
+            self._comes_again(turn.lease)
+
+    def _comes_again(self, lease: Lease) -> None:
+        """Hears that records will be delivered again: in partition order to their owner."""
         if self.group_settings is not None and self.group_settings.order is Order.PARTITION:
             self.caught_up.discard(TopicPartition(lease.topic, lease.partition))
-
-    def _take_extended(self, results: Iterable[pb.ExtendResult]) -> None:
-        has_lost = False
-        for result in results:
-            lease = self._extending.pop(0)
-            if result.HasField("error") and result.error.reason == "LEASE_LOST":
-                self.lost_count += lease.lose_all()
-                lease.is_gone = has_lost = True
-                self.leases.pop(lease.token, None)
-        if has_lost:
-            self._audience.drop()
 
     def _forget_settled(self) -> None:
         for token in [token for token, lease in self.leases.items() if not lease.is_open]:
             del self.leases[token]
-
-    def _keep_every(self, lease_ms: int) -> None:
-        """Hears how long leases last, and does not sleep too long."""
-        before, self._lease_ms = self._lease_ms, lease_ms
-        if lease_ms < before and self._tasks is not None and self._keeping is not None:
-            self._keeping.cancel()
-            self._keeping = self._tasks.create_task(self._keep_leases())
-
-    async def _keep_leases(self) -> None:
-        """Extends leases at a third of their time, as far as the audience wants it."""
-        while True:
-            await self._clock.wait_until(self._clock.monotonic_ms() + max(1, self._lease_ms // 3))
-            now_ms = self._clock.monotonic_ms()
-            for lease in list(self.leases.values()):
-                if not lease.is_open or lease in self._extensions:
-                    continue
-                if self._audience.may_extend(lease, now_ms):
-                    self._extensions.append(lease)
-                elif not lease.is_given_up:
-                    lease.is_given_up = True
-                    log.warning(
-                        "lease is not extended any more: nothing has happened for too long",
-                        topic=lease.topic, partition=lease.partition, token=lease.token,
-                    )  # fmt: skip
-            if self._extensions:
-                self._wake.set()
 
     def _lose_stream(self) -> None:
         """Gives up all leases."""
@@ -385,7 +359,7 @@ class Membership:
             lease.is_gone = True
             self.lost_count += lease.lose_all()
         self.leases.clear()
-        self._extensions, self._extending = [], []
+        self._keeper.clear()
         self.assignment, self.caught_up = None, set()
         self._audience.drop()
 

@@ -27,7 +27,7 @@ log = ClientLog(__name__)
 class Turn:
     """Answers of one kind for records of one lease. Confirmed or refused range by range."""
 
-    __slots__ = ("_waiters", "delay_ms", "errors", "lease", "offsets", "on_done",
+    __slots__ = ("_waiters", "delay_ms", "errors", "given_at", "lease", "offsets", "on_done",
                  "open_count", "outcome", "ranges", "reason")  # fmt: skip
 
     def __init__(
@@ -43,6 +43,8 @@ class Turn:
         self.open_count = 1
         """Ranges not answered; 1 more until it is sent."""
         self.errors: list[tuple[int, int, LogbrokerError]] = []
+        self.given_at = 0
+        """How many deliveries had come when the answer was given."""
         self.on_done: Callable[[], None] | None = None
         """Called when all is answered."""
         self._waiters: list[asyncio.Future[None]] = []
@@ -139,15 +141,17 @@ class Outbox:
         wake: Callable[[], None],
         *,
         note_lost: Callable[[Lease, Range], None],
-        note_open: Callable[[Lease], None],
+        note_open: Callable[[Turn], None],
         retry_later: Callable[[Turn, Range, LogbrokerError], None],
     ) -> None:
         """`wake` is called when there is something to take.
 
-        `note_lost` hears of ranges that were answered too late, `note_open` of records that
-        are answered and below which not all is settled. `retry_later` gets what the broker
-        could not do now, and gives it to `put_back`.
+        `note_lost` hears of ranges that were answered too late, `note_open` of other answers
+        than done after which the records are not settled, or not all before them.
+        `retry_later` gets what the broker could not do now, and gives it to `put_back`.
         """
+        self.delivery_count = 0
+        """Counted by the owner."""
         self.settled_count = 0
         self.lost_count = 0
         self.committed: dict[tuple[str, int], int] = {}
@@ -186,6 +190,7 @@ class Outbox:
     ) -> Turn:
         """Takes another answer than done."""
         turn = Turn(lease, outcome, delay_ms, reason)
+        turn.given_at = self.delivery_count
         turn.ranges += ranges
         self._turns.append(turn)
         self.seal()  # what is acknowledged first goes first, and what is held is known
@@ -229,7 +234,7 @@ class Outbox:
                 if not lease.dead_letter_topic:
                     self.committed[lease.topic, lease.partition] = result.committed_offset
                 if turn.outcome != pb.OUTCOME_ACKNOWLEDGE and result.committed_offset <= first:
-                    self._note_open(lease)
+                    self._note_open(turn)
                 turn.close()
         self._wake()
 
