@@ -219,8 +219,9 @@ class Leasing:
                 if header.base_offset >= end:
                     break
                 batch = Batch.decode(run.batches, seed, at)
-                found = keys_of(batch)
-                ledger.learn_keys(header.base_offset, found[: end - header.base_offset])
+                base = header.base_offset
+                start = min(max(base, first, ledger.state.committed), header.next_offset)
+                ledger.learn_keys(start, keys_of(batch)[start - base : end - base])
                 first, at = header.next_offset, at + header.size_bytes
 
     def _delivery(

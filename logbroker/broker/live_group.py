@@ -58,6 +58,9 @@ class LiveGroup:
         self._ledgers = {topic.topic_id: [] for topic in group.topics}
         for ledger_id in self._state.of(self.group):
             self._ledgers.setdefault(self.source_of(ledger_id.topic_id), []).append(ledger_id)
+            ledger = self._state.get(ledger_id)
+            if ledger and ledger.state.suspects:
+                self._with_suspects.add(ledger_id)
 
     def ledger_of(self, token: int) -> LedgerId | None:
         """Returns where a lease is, or was not too long ago."""
