@@ -30,7 +30,7 @@ from typing import Self
 from logbroker.client.connection import Connection
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
 from logbroker.client.consumer_stats import ConsumerStats, LostRecords
-from logbroker.client.delivered import Delivered, DeliveredBatch
+from logbroker.client.delivered import Delivered, DeliveredBatch, Run
 from logbroker.client.delivered_cursor import DeliveredCursor
 from logbroker.client.lease import Lease
 from logbroker.client.membership import Membership, TopicPartition
@@ -116,10 +116,13 @@ class Consumer:
 
         Returns at once: what is acknowledged in one turn of the loop travels as ranges.
         """
-        if type(what) is Delivered:
-            run = what.run
+        if type(what) is Delivered:  # one by one: every call and property counts
+            run: Run = what[6]  # type: ignore[misc]
+            lease = run.lease
+            turn = lease.turn or self._outbox.begin(lease)
             offset = what[0] if run.ledger_offset is None else run.ledger_offset
-            return self._outbox.acknowledge(run.lease, offset)
+            turn.offsets.append(offset)
+            return PendingSettlement(turn, offset)
         ranges = self._ranges_of(what)
         return self._outbox.acknowledge_ranges(_lease_of(what), ranges)
 

@@ -167,15 +167,22 @@ class Outbox:
         self._resting: list[Turn] = []
         """Turns of which the broker could not take a range just now."""
 
+    def begin(self, lease: Lease) -> Turn:
+        """Begins to gather acknowledgements for a lease, and returns where."""
+        turn = lease.turn = Turn(lease, pb.OUTCOME_ACKNOWLEDGE)
+        self._turns.append(turn)
+        self._wake()
+        return turn
+
     def acknowledge(self, lease: Lease, offset: int) -> PendingSettlement:
         """Takes a record that is done."""
-        turn = lease.turn or self._begin(lease)
+        turn = lease.turn or self.begin(lease)
         turn.offsets.append(offset)
         return PendingSettlement(turn, offset)
 
     def acknowledge_ranges(self, lease: Lease, ranges: Iterable[Range]) -> PendingSettlement:
         """Takes ranges that are done."""
-        turn = lease.turn or self._begin(lease)
+        turn = lease.turn or self.begin(lease)
         turn.ranges += ranges
         return PendingSettlement(turn, None)
 
@@ -276,12 +283,6 @@ class Outbox:
         sealed = [*(entry.turn for entry in self._under_way), *(one[0] for one in self._ready)]
         for turn in dict.fromkeys([*self._turns, *sealed, *self._resting]):
             await turn.wait_done()
-
-    def _begin(self, lease: Lease) -> Turn:
-        turn = lease.turn = Turn(lease, pb.OUTCOME_ACKNOWLEDGE)
-        self._turns.append(turn)
-        self._wake()
-        return turn
 
     def seal(self) -> None:
         """Turns what was gathered into ranges that are ready to go."""
