@@ -3,8 +3,8 @@
 serve                                                run a broker
 topic create|list|describe|update|grow|delete|trim   topics
 produce, fetch                                       records in, records out
+group create|list|describe|update|reset|delete|watch groups
 broker describe                                      version, limits, counts
-log dump|verify|repair                               any file in a data directory
 log dump|verify|repair                               any file in a data directory
 """
 
@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from logbroker.cli import broker, fetch, log, produce, topic
+from logbroker.cli import broker, explain, fetch, group, log, produce, topic
 from logbroker.cli.broker_log import LogLevel, configure_log
 from logbroker.cli.output import INTERRUPTED, USAGE, flush, note, use_utf8, write
 from logbroker.cli.serve import serve
@@ -41,6 +41,8 @@ app.command()(serve)
 app.add_typer(topic.app, name="topic")
 app.command()(produce.produce)
 app.command()(fetch.fetch)
+app.add_typer(group.app, name="group")
+app.command()(explain.explain)
 app.add_typer(broker.app, name="broker")
 app.add_typer(log.app, name="log")
 
