@@ -79,7 +79,12 @@ class Leasing:
         groups = self._groups
         live = groups.live_group(ledger_id.group)
         ledger = groups.ledger(ledger_id)
-        found = groups.partition(ledger_id)
+        try:
+            found = groups.partition(ledger_id)
+        except NotFoundError:
+            if live.source_of(ledger_id.topic_id) != ledger_id.topic_id:
+                return None  # somebody deleted the dead-letter topic
+            raise
         seed = found.id.seed
         share = min(limits.record_count, share_of(ledger.settings.max_unsettled))
         limits = limits._replace(record_count=share)

@@ -205,9 +205,12 @@ async def member_of_own_dead_letters(calls):
 
 
 async def test_a_dead_letter_topic_that_is_deleted_is_made_again():
-    async with serving(partition_count=1) as calls, member_on(calls) as member:
+    async with serving(partition_count=2) as calls, member_on(calls) as member:
         await dead(calls, member, 2)
         await calls.topics.DeleteTopic(DeleteTopicRequest(topic="a.g.dlq"))
+        async with member_on(calls, client_id="later"):
+            await member.until(lambda: len(member.assignments) == 2)
+        await member.until(lambda: len(member.assignments) == 3)
         await dead(calls, member, 1, reason="again")
         assert [letter.reason for letter in await letters(calls)] == ["again"]
         await redrive(calls)
