@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,8 +14,10 @@ import structlog
 from rich.console import Console
 
 from demo.crash import prove, publish_through_a_kill
+from demo.dead_letters import look_at_dead_letters, redrive
 from demo.figures import PUBLISHED, Figures, FiguresDifferError
 from demo.flights import Flight, NoDataError, find_data, read_flights
+from demo.groups import Delays, find_groups_where_they_were, read_as_groups
 from demo.publishing import publish
 from demo.replay import replay_all, replay_last, replay_since
 from demo.screen import ClientLog, Screen
@@ -106,6 +109,15 @@ async def use(
         screen.say()
         await replay_last(client, TOPIC, 2, screen)
 
+        screen.section("Groups: two of them at once, and a third one later")
+        async with AsyncExitStack() as stack:
+            delays = Delays()
+            bystanders = await read_as_groups(client, TOPIC, delays, stack, expected, screen)
+            screen.section("Dead letters: the flights that never left")
+            await look_at_dead_letters(client, TOPIC, expected, screen)
+            screen.say()
+            await redrive(client, TOPIC, delays, bystanders, expected, screen)
+
         screen.section("Crash: SIGKILL to the broker in the middle of a second run")
         await client.admin.create_topic(SECOND_TOPIC, partition_count=PARTITION_COUNT)
         second_run = flights[:SECOND_RUN]
@@ -113,6 +125,7 @@ async def use(
         await prove(client, SECOND_TOPIC, second_run, after, screen)
         screen.say("and the first run, read again from the broker that came back:")
         await replay_all(client, TOPIC, expected, screen, brief=True)
+        await find_groups_where_they_were(client, expected, screen)
 
 
 async def a_moment_later() -> int:
