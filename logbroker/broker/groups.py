@@ -271,10 +271,6 @@ class Groups:
         """Does the same for events of one ledger."""
         return self.commit([InLedger(ledger_id, event) for event in decided], answered)
 
-    async def commit_durably(self, decided: Sequence[Event]) -> None:
-        """Commits and returns once that is durable."""
-        await self.commit(decided)
-
     async def forget_lost_topics(self) -> None:
         """Drops what is known of topics that are not there any more."""
         lost = {

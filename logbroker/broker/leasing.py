@@ -43,8 +43,6 @@ class Delivery(NamedTuple):
     runs: list[DeliveredRun]
     dead_letter_topic: str
     batches: bytes
-    is_last: bool
-    """Everything that can be read has been delivered with it."""
 
 
 class Limits(NamedTuple):
@@ -121,7 +119,7 @@ class Leasing:
                 raise _too_large(len(batches), limits.response_bytes, leased.ranges[0][0])
             groups.commit_in(ledger_id, decided)
             holding.sized(token, len(batches))
-            return self._delivery(ledger_id, ledger, leased, batches, bounds, lease_ms)
+            return self._delivery(ledger_id, ledger, leased, batches, lease_ms)
         return None
 
     def _decide(
@@ -235,7 +233,6 @@ class Leasing:
         ledger: Ledger,
         leased: Leased,
         batches: bytes,
-        bounds: Bounds,
         lease_ms: int | None,
     ) -> Delivery:
         groups = self._groups
@@ -254,7 +251,6 @@ class Leasing:
             ledger.delivered_runs(leased.ranges),
             topic.dead_letter_topic if is_dead_letter else "",
             batches,
-            ledger.state.delivered_end >= bounds.high_watermark,
         )
 
 
