@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
@@ -14,6 +14,7 @@ from logbroker.broker.housekeeping import keep_house
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
+from logbroker.broker.response_room import ResponseRoom
 from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
@@ -144,9 +145,13 @@ class Broker:
         """Returns a new producer id."""
         return await self._producer_ids.create()
 
-    def fetch(self, spec: FetchSpec) -> AsyncIterator[Fetched]:
+    def response_room(self) -> ResponseRoom:
+        """Returns room for the responses to one connection."""
+        return self._fetch.room()
+
+    def fetch(self, spec: FetchSpec, room: ResponseRoom | None = None) -> AsyncGenerator[Fetched]:
         """Reads a partition; see `Fetch.fetch`."""
-        return self._fetch.fetch(spec)
+        return self._fetch.fetch(spec, room)
 
     async def find_offset(
         self, topic: str, topic_id: str, partition: int, timestamp_ms: int

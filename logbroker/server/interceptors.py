@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -45,7 +45,7 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
             )
         if handler.unary_stream:
             return grpc.unary_stream_rpc_method_handler(
-                self._of_stream(handler.unary_stream, method, read),
+                self._of_call(handler.unary_stream, method, read),  # it writes its responses
                 response_serializer=handler.response_serializer,
             )
         return grpc.unary_unary_rpc_method_handler(
@@ -64,21 +64,11 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
 
         return wrapped
 
-    def _of_stream(
-        self, stream: Callable[..., Any], method: str, read: Callable[[Any], Any]
-    ) -> Callable[..., Any]:
-        async def wrapped(data: Any, context: Any) -> AsyncIterator[Any]:
-            try:
-                async for response in stream(_read(read, data), context):
-                    yield response
-            except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
-                await self._abort(error, method, context)
-
-        return wrapped
-
     async def _abort(self, error: Exception, method: str, context: Any) -> None:
         if isinstance(error, (grpc.aio.AbortError, asyncio.CancelledError)):
             raise error
+        if isinstance(error, grpc.aio.InternalError):  # a write failed: nobody is there any more
+            raise asyncio.CancelledError from error
         if not isinstance(error, LogbrokerError):
             log.error("broker fault", method=method, exc_info=error)
             message = f"an unforeseen {type(error).__name__}; the broker's log says more"

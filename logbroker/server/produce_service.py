@@ -154,31 +154,39 @@ class ProduceStream:
             self._reader.cancel()
 
     async def _read(self) -> None:
-        while not self._is_stopped:
-            self._is_waiting = True
-            data = await self._context.read()
-            if data is grpc.aio.EOF:
-                return
-            size = len(data)
-            await self._own.wait_room(size)
-            await self._broker.budget.wait_room(size)
-            self._is_waiting = False
-            self._held += size
-            try:
-                entries = entries_of(data)
-            except InvalidError as error:
-                self._failure = error
-                return
-            begun = [self._begin(produced) for produced in entries]
-            if not begun:
-                self._give(size)
-            elif not self._under_way and _can_answer(begun):
-                await self._context.write(_response(map(self._result_of, begun)))
-                self._give(size)
-            else:
-                self._under_way += ((under_way, 0) for under_way in begun[:-1])
-                self._under_way.append((begun[-1], size))
-                self._has_more.set()
+        while not self._is_stopped and await self._read_one():
+            pass
+
+    async def _read_one(self) -> bool:
+        """Reads a request and begins what it asks for; returns False at the end of them.
+
+        A method of its own, so that while it waits for the next request it holds no last one.
+        """
+        self._is_waiting = True
+        data = await self._context.read()
+        if data is grpc.aio.EOF:
+            return False
+        size = len(data)
+        await self._own.wait_room(size)
+        await self._broker.budget.wait_room(size)
+        self._is_waiting = False
+        self._held += size
+        try:
+            entries = entries_of(data)
+        except InvalidError as error:
+            self._failure = error
+            return False
+        begun = [self._begin(produced) for produced in entries]
+        if not begun:
+            self._give(size)
+        elif not self._under_way and _can_answer(begun):
+            await self._context.write(_response(map(self._result_of, begun)))
+            self._give(size)
+        else:
+            self._under_way += ((under_way, 0) for under_way in begun[:-1])
+            self._under_way.append((begun[-1], size))
+            self._has_more.set()
+        return True
 
     def _begin(self, produced: Produced) -> Appending | LogbrokerError:
         try:
