@@ -160,7 +160,8 @@ class ProduceStream:
     async def _read_one(self) -> bool:
         """Reads a request and begins what it asks for; returns False at the end of them.
 
-        A method of its own, so that while it waits for the next request it holds no last one.
+        Its frame ends with each request, so that a stream that waits holds no last one. So
+        does that of `_answer_next`.
         """
         self._is_waiting = True
         data = await self._context.read()
@@ -199,15 +200,18 @@ class ProduceStream:
             await self._has_more.wait()
             self._has_more.clear()
             while self._under_way:
-                first, _ = self._under_way[0]
-                if isinstance(first, Appending):
-                    await first.wait_done()
-                begun = islice(self._under_way, RESULTS_PER_RESPONSE)
-                done = list(takewhile(lambda one: _is_known(one[0]), begun))
-                await self._context.write(_response(self._result_of(one) for one, _ in done))
-                for _, size in done:  # only now: while any is left, the reader answers nothing
-                    self._under_way.popleft()
-                    self._give(size)
+                await self._answer_next()
+
+    async def _answer_next(self) -> None:
+        first, _ = self._under_way[0]
+        if isinstance(first, Appending):
+            await first.wait_done()
+        begun = islice(self._under_way, RESULTS_PER_RESPONSE)
+        done = list(takewhile(lambda one: _is_known(one[0]), begun))
+        await self._context.write(_response(self._result_of(one) for one, _ in done))
+        for _, size in done:  # only now: while any is left, the reader answers nothing
+            self._under_way.popleft()
+            self._give(size)
 
     def _result_of(self, under_way: Appending | LogbrokerError) -> record_pb2.ProduceResult:
         try:
