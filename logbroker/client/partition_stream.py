@@ -171,7 +171,7 @@ class PartitionStream:
             self._reset(error)
         elif isinstance(error, DataLossError):
             self._pass_damage(error)
-        elif may_pass(error) and error.reason != "TOPIC_DAMAGED":
+        elif may_pass(error):
             await self._wait(error)
         else:
             raise error
