@@ -237,8 +237,10 @@ def _places(disk: Disk, data_dir: Path) -> dict[Key, Place]:
 def _identity(disk: Disk, directory: Path, topic: str, number: int) -> PartitionId | None:
     data = disk.read_file(directory / paths.CHECKPOINT)
     found = Checkpoint.decode(data) if data is not None else None
-    is_here = found is not None and (found.topic, found.partition) == (topic, number)
-    return found.id if found and is_here else None
+    if found and (found.topic, found.partition) == (topic, number):
+        return found.id
+    internal = PartitionId(topic, topic, number)
+    return internal if paths.is_internal(internal) else None
 
 
 def _empty_trash(disk: Disk, trash: Path) -> None:
