@@ -10,6 +10,7 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from logbroker.errors import InternalError, InvalidError, LogbrokerError
+from logbroker.server.open_streams import OpenStreams
 from logbroker.wire.status import status_of
 
 log = structlog.get_logger()
@@ -23,8 +24,9 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
     refused like any other bad call; gRPC would say INTERNAL, which is not the caller's fault.
     """
 
-    def __init__(self, error_counts: Counter[str]) -> None:
+    def __init__(self, error_counts: Counter[str], streams: OpenStreams) -> None:
         self._error_counts = error_counts
+        self._streams = streams
 
     async def intercept_service(
         self,
@@ -58,6 +60,7 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
     ) -> Callable[..., Any]:
         async def wrapped(data: Any, context: Any) -> Any:
             try:
+                self._streams.begin_call()
                 return await call(_read(read, data), context)
             except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
                 await self._abort(error, method, context)

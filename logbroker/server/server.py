@@ -32,7 +32,7 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
     """
     streams = OpenStreams()
     server = grpc.aio.server(
-        interceptors=[StatusInterceptor(broker.error_counts)],
+        interceptors=[StatusInterceptor(broker.error_counts, streams)],
         options=[
             ("grpc.max_receive_message_length", broker.limits.batch_bytes + REQUEST_OVERHEAD_BYTES),
             ("grpc.max_send_message_length", -1),
@@ -61,6 +61,7 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
     finally:
         await checks.enter_graceful_shutdown()
         streams.stop()
+        await streams.wait_quiet()
         await server.stop(config.stop_grace_ms / 1_000)
 
 
