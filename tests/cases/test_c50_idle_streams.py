@@ -34,6 +34,7 @@ KILLED_WITHIN_S = 2
 SLACK = 3
 """This machine has other work too."""
 CANCELLED_COUNT = effort(1_000, 5_000)
+WARM_UP_COUNT = effort(500, 2_000)
 AT_ONCE = 50
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300 if IS_FULL else 120)]
@@ -155,7 +156,7 @@ async def test_a_client_notices_a_broker_that_freezes(broker, monkeypatch):
 async def test_streams_that_come_and_go_leave_nothing_behind(broker):
     async with Client(broker.address) as client:
         await client.admin.create_topic("idle")
-        await open_and_cancel(broker.address, 4 * AT_ONCE)
+        await open_and_cancel(broker.address, WARM_UP_COUNT)
         await becomes_true(lambda: is_stream_count(client, 0), "the first ones are gone")
         rss, files = rss_bytes(broker.pid), open_file_count(broker.pid)
         await open_and_cancel(broker.address, CANCELLED_COUNT)
