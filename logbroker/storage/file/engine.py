@@ -56,7 +56,7 @@ class FileEngine:
         """Held while directories come and go."""
         self._is_closed = False
         threads = Threads(config.sync_threads)
-        files = OpenFiles(disk, config.max_open_files)
+        files = OpenFiles(disk, _most_open_files(disk, config.max_open_files))
         reader = SegmentReader(disk, files, threads)
         self._machine = Machine(disk, clock, files, threads, reader)
 
@@ -208,6 +208,14 @@ class FileEngine:
     def _check_open(self) -> None:
         if self._is_closed:
             raise refusals.closed()
+
+
+def _most_open_files(disk: Disk, wanted: int) -> int:
+    """Returns how many segment files may be open: half of what the process may have, at most."""
+    most = disk.most_open_files() // 2
+    if most < wanted:
+        log.warning("fewer open files than set", max_open_files=wanted, possible=most)
+    return min(wanted, most)
 
 
 def _take_clean_marker(disk: Disk, data_dir: Path) -> bool:
