@@ -70,7 +70,7 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
     async def _abort(self, error: Exception, method: str, context: Any) -> None:
         if isinstance(error, (grpc.aio.AbortError, asyncio.CancelledError)):
             raise error
-        if isinstance(error, grpc.aio.InternalError):  # a write failed: nobody is there any more
+        if _is_gone(error):
             raise asyncio.CancelledError from error
         if not isinstance(error, LogbrokerError):
             log.error("broker fault", method=method, exc_info=error)
@@ -79,6 +79,13 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
         self._error_counts[error.reason] += 1
         log.info("call failed", method=method, reason=error.reason, error=str(error))
         await context.abort_with_status(status_of(error))
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Returns whether a write failed, perhaps in a task of the call: nobody is there any more."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_gone, error.exceptions))
+    return isinstance(error, grpc.aio.InternalError)
 
 
 def _as_it_is(data: Any) -> Any:
