@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import islice
 
 import structlog
 
@@ -18,7 +19,7 @@ from logbroker.broker.response_room import ResponseRoom
 from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
-from logbroker.errors import InvalidError, LogbrokerError, UnavailableError
+from logbroker.errors import InvalidError, LogbrokerError, NotFoundError, UnavailableError
 from logbroker.limits import PAGE_SIZE
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
@@ -60,8 +61,12 @@ class Broker:
         return await self._coordinator.create(name, partition_count, settings)
 
     def get_topic(self, name: str, topic_id: str = "") -> Topic:
-        """Returns a topic. NotFoundError, PreconditionError."""
-        return self._catalog.get(name, topic_id)
+        """Returns a topic. NotFoundError, also while it is being made; PreconditionError."""
+        topic = self._catalog.get(name, topic_id)
+        if not self._partitions.is_made(topic):
+            message = f"topic {name!r} is still being made"
+            raise NotFoundError("TOPIC_NOT_FOUND", message, topic=name)
+        return topic
 
     def partition_statuses(self, topic: Topic) -> list[PartitionStatus]:
         """Returns the state of each partition, by number; of one that is not open, why."""
@@ -91,7 +96,8 @@ class Broker:
             message = f"page_size must be at least 0, not {page_size}"
             raise InvalidError("INVALID_ARGUMENT", message, page_size=page_size)
         size = min(page_size or DEFAULT_PAGE_SIZE, PAGE_SIZE)
-        topics = [topic for topic in self._catalog.topics() if topic.topic > page_token]
+        found = (topic for topic in self._catalog.topics() if topic.topic > page_token)
+        topics = list(islice(filter(self._partitions.is_made, found), size + 1))
         return topics[:size], topics[size - 1].topic if len(topics) > size else ""
 
     async def update_topic(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:

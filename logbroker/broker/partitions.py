@@ -60,6 +60,11 @@ class Partitions:
         """Whether all partitions of a topic are open."""
         return all(partition[1:] in self._open for partition in topic.partitions())
 
+    def is_made(self, topic: Topic) -> bool:
+        """Whether each partition of a topic is open, or it is known why not."""
+        ids = [partition[1:] for partition in topic.partitions()]
+        return all(one in self._open or one in self._failures for one in ids)
+
     async def open(self, topic: Topic) -> None:
         """Opens all partitions of a topic, or gives them its new settings.
 
@@ -67,12 +72,13 @@ class Partitions:
         """
         failures = []
         for partition in topic.partitions():
-            self._failures.pop(partition[1:], None)
             try:
                 await self._open_one(partition, topic)
             except LogbrokerError as error:
                 self._failures[partition[1:]] = error
                 failures.append(error)
+            else:
+                self._failures.pop(partition[1:], None)
         if failures:
             raise failures[0]
 
