@@ -13,7 +13,7 @@ import grpc
 from google.protobuf.message import Message
 from grpc.aio import AioRpcError, Channel, StreamStreamCall, UnaryStreamCall
 
-from logbroker.client.forks import tell_of_forks
+from logbroker.client.forks import check_unspoilt, note_connected, tell_of_forks
 from logbroker.client.retry import Backoff, failure_of, may_pass, unreachable, wait_ms
 from logbroker.clock import Clock
 from logbroker.errors import LogbrokerError, OutcomeUnknownError, PreconditionError
@@ -35,6 +35,8 @@ class Connection:
     def __init__(
         self, target: str, *, timeout_ms: int, max_response_bytes: int, clock: Clock
     ) -> None:
+        """Remembers these. PreconditionError CLIENT_CLOSED in a process where no client works."""
+        check_unspoilt()
         self.target = target
         self.timeout_ms = timeout_ms
         self.max_response_bytes = max_response_bytes
@@ -135,6 +137,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         if self._channel is None:
             self._loop = loop
+            note_connected()
             self._channel = grpc.aio.insecure_channel(self.target, options=self._options())
         if self._loop is not loop:
             message = "this client was used in another event loop; make one in this"
