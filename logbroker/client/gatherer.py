@@ -14,7 +14,7 @@ from logbroker.client.connection import Connection
 from logbroker.client.delivery import Delivery, DeliverySettings
 from logbroker.client.lane import Lane
 from logbroker.client.outgoing_batch import OutgoingBatch
-from logbroker.client.producer_settings import GRANT_BYTES, ProducerSettings
+from logbroker.client.producer_settings import FIRST_GRANT_BYTES, GRANT_BYTES, ProducerSettings
 from logbroker.limits import RECORDS_PER_BATCH
 from logbroker.record.columns import Columns, RecordLimits, encode_batch
 from logbroker.record.compression import Codec
@@ -88,7 +88,10 @@ class Gatherer:
         return self.delivery.lanes[self._turn if partition is None else partition]
 
     def batch_with_room(self, lane: Lane, room: Room, *, alone: bool) -> OutgoingBatch | None:
-        """Returns the lane's open batch, made if need be, its room taken; None if there is none."""
+        """Returns the lane's open batch, made if need be, its room taken; None if there is none.
+
+        The delivery has to look at the lane once the record is in it.
+        """
         batch = lane.open
         if batch is not None and (alone or self._is_full(batch, room.bytes_in(batch))):
             self.seal(lane)
@@ -102,10 +105,11 @@ class Gatherer:
                 self.delivery.hurry()
                 return None
             if batch is None:
+                now_ms = self._clock.monotonic_ms()
                 batch = lane.open = OutgoingBatch(
                     lane.partition,
-                    lingers_until_ms=self._clock.monotonic_ms() + self._settings.linger_ms,
-                    deadline_ms=self._deadline_ms(),
+                    lingers_until_ms=now_ms + self._settings.linger_ms,
+                    deadline_ms=now_ms + self._settings.delivery_timeout_ms,
                 )
                 self.delivery.accept(batch, lane)
             batch.left += grant
@@ -131,6 +135,7 @@ class Gatherer:
         if lane.open is not None:
             self.seal(lane)
         self.delivery.accept(batch, lane)
+        self.delivery.look_at(lane)
         return True
 
     def sealed(self, columns: Columns, partition: int | None) -> list[OutgoingBatch]:
@@ -191,7 +196,8 @@ class Gatherer:
         """Returns the room to add, so that `size` bytes fit, and no record over the limit does."""
         left = batch.left if batch else 0
         used = batch.granted_bytes - left if batch else 0
-        step = min(GRANT_BYTES, self.limits.record_bytes, self._max_batch_bytes - used)
+        step = min(max(FIRST_GRANT_BYTES, used), GRANT_BYTES)
+        step = min(step, self.limits.record_bytes, self._max_batch_bytes - used)
         return max(size, step) - left
 
     def _is_full(self, batch: OutgoingBatch, size: int) -> bool:

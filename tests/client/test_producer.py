@@ -290,3 +290,43 @@ async def test_settings_out_of_range_are_refused(options):
     with pytest.raises(InvalidError) as caught:
         client.producer("t", **options)
     assert caught.value.reason == "INVALID_SETTING"
+
+
+async def test_what_comes_while_requests_are_under_way_goes_in_few():
+    async with client_of_broker() as client, client.producer("t") as producer:
+        await producer.publish(b"0")
+        delivery, sizes = producer._delivery, []
+        add_request = delivery._under_way.add_request
+        delivery._under_way.add_request = lambda request: (
+            sizes.append(len(request)), add_request(request)
+        )  # fmt: skip
+        pending = [await producer.send_many([b"%d" % number]) for number in range(1, 30)]
+        for each in pending:
+            await each
+        assert sum(sizes) == 29
+        assert len(sizes) < 15
+        assert await values_of(client) == [b"%d" % number for number in range(30)]
+
+
+async def test_records_published_together_share_a_batch():
+    async with client_of_broker() as client, client.producer("t") as producer:
+        await producer.publish(b"0")
+        for _ in range(3):
+            await asyncio.gather(*(producer.publish(b"v") for _ in range(100)))
+        assert len(await values_of(client)) == 301
+        batches = [batch async for batch in client.reader("t").batches()]
+        assert len(batches) <= 7
+
+
+async def test_cancelling_who_publishes_ends_no_stream():
+    async with client_of_broker() as client, client.producer("t") as producer:
+        await producer.publish(b"0")
+        for number in range(1, 20):
+            task = asyncio.create_task(producer.publish(b"%d" % number))
+            await asyncio.sleep(0)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await producer.flush()
+        assert producer._delivery._attempt == 0
+        assert await values_of(client) == [b"%d" % number for number in range(20)]
