@@ -69,7 +69,7 @@ class FetchSpec:
 class Fetched(NamedTuple):
     """One response; without batches it only tells how things are."""
 
-    batches: bytes
+    batches: bytes | memoryview
     high_watermark: int
     log_start_offset: int
     next_offset: int
@@ -120,10 +120,11 @@ class Fetch:
                     offset = run.next_offset
                     self.fetched_bytes += len(run.batches)
                     begun_ms = self._clock.monotonic_ms()
-                    yield _fetched(run.batches, log.bounds(), offset, start)
+                    found = [_fetched(run.batches, log.bounds(), offset, start)]
+                    del run  # only whoever takes the response holds its bytes
+                    yield found.pop()
                 finally:
                     taken.give_back()
-                    del run  # who waits for records must not hold the last ones
                 room.response_went_out()
                 is_slow = self._clock.monotonic_ms() - begun_ms > SLOW_MS
                 size = min(FIRST_BYTES if is_slow else size * 2, budget)
@@ -198,7 +199,9 @@ async def _read(
     return run, taken
 
 
-def _fetched(batches: bytes, bounds: Bounds, next_offset: int, start_offset: int) -> Fetched:
+def _fetched(
+    batches: bytes | memoryview, bounds: Bounds, next_offset: int, start_offset: int
+) -> Fetched:
     mark, log_start = bounds.high_watermark, bounds.log_start_offset
     return Fetched(batches, mark, log_start, next_offset, start_offset)
 

@@ -20,6 +20,7 @@ from logbroker.errors import LogbrokerError, OutcomeUnknownError, PreconditionEr
 from logbroker.limits import RESPONSE_FIELDS_BYTES
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 KEEPALIVE_MS = 10_000
 """A connection without traffic is probed this often..."""
@@ -113,11 +114,11 @@ class Connection:
         return call
 
     def open_answers(
-        self, method: str, request: Message, response: type[M]
-    ) -> UnaryStreamCall[bytes, M]:
-        """Returns a new stream of answers to one request."""
-        send = self._method("unary_stream", method, response.FromString)
-        call: UnaryStreamCall[bytes, M] = send(request.SerializeToString())
+        self, method: str, request: Message, read: Callable[[bytes], T]
+    ) -> UnaryStreamCall[bytes, T]:
+        """Returns a new stream of answers to one request, as `read` makes them of bytes."""
+        send = self._method("unary_stream", method, read)
+        call: UnaryStreamCall[bytes, T] = send(request.SerializeToString())
         return call
 
     async def close(self) -> None:

@@ -13,12 +13,13 @@ from grpc.aio import EOF, AioRpcError
 
 from logbroker.client.connection import Connection
 from logbroker.client.logs import ClientLog
-from logbroker.client.record_batch import RecordBatch, batch_of
+from logbroker.client.record_batch import RecordBatch, check_records
 from logbroker.client.retry import failure_of, may_pass, unreachable, wait_ms
 from logbroker.errors import DataLossError, LogbrokerError, OffsetOutOfRangeError
+from logbroker.record.batch import Batch
 from logbroker.topic.topic import Topic
 from logbroker.v1 import fetch_service_pb2 as pb
-from logbroker.v1.stored_batch_pb2 import StoredBatch
+from logbroker.wire.fetch_response import Response, read_fetch_response
 
 NO_STOP = 1 << 63
 LEAST_FETCH_BYTES = 64 << 10
@@ -180,11 +181,11 @@ class PartitionStream:
         timeout_ms = self._connection.timeout_ms
         await self._connection.wait_ready(self._clock.monotonic_ms() + timeout_ms)
         call = self._connection.open_answers(
-            "FetchService/Fetch", self._request(), pb.FetchResponse
+            "FetchService/Fetch", self._request(), read_fetch_response
         )
         try:
             while (response := await call.read()) is not EOF:
-                assert isinstance(response, pb.FetchResponse)
+                assert isinstance(response, Response)
                 self._take(response)
                 if self.is_finished:
                     return
@@ -219,7 +220,7 @@ class PartitionStream:
             request.position = pb.START_POSITION_EARLIEST
         return request
 
-    def _take(self, response: pb.FetchResponse) -> None:
+    def _take(self, response: Response) -> None:
         if self._attempt:
             self._attempt = 0
             log.info("reader has the broker again", partition=self.partition, offset=self._ahead)
@@ -229,6 +230,7 @@ class PartitionStream:
                 self._stop = min(self._stop, response.high_watermark)
         for stored in response.batches:
             try:
+                check_records(stored)
                 self._take_batch(stored)
             except DataLossError as error:
                 self._pass_damage(error)
@@ -241,9 +243,8 @@ class PartitionStream:
         self.position = offset
         self.has_started.set()
 
-    def _take_batch(self, stored: StoredBatch) -> None:
-        stored_batch = batch_of(stored)
-        batch = RecordBatch(stored_batch, self.partition, self._ahead, self._stop)
+    def _take_batch(self, stored: Batch) -> None:
+        batch = RecordBatch(stored, self.partition, self._ahead, self._stop)
         if batch.first_offset < batch.end_offset:
             self._ahead = batch.end_offset
             self._buffered_bytes += batch.size_bytes

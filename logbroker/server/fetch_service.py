@@ -60,8 +60,10 @@ class FetchService:
         with self._streams.entered():
             async with aclosing(self._broker.fetch(_spec(request), room)) as responses:
                 async for found in responses:
-                    await context.write(fetch_response(**found._asdict()))
-                    del found  # a stream that waits for records must not hold its last ones
+                    response = fetch_response(**found._asdict())
+                    del found  # its buffer is for the next read, of whichever stream
+                    await context.write(response)
+                    del response  # a stream that waits for records must not hold its last ones
 
     async def FindOffset(self, request: pb.FindOffsetRequest, context: Any) -> Any:
         """Looks a time up."""
