@@ -5,7 +5,7 @@ of a partition, at most one batch is open, and it is the last
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from logbroker.client import batcher
 from logbroker.client.batcher import FIELD_BYTES, TIMESTAMP_BYTES, Bytes, Share
@@ -16,9 +16,13 @@ from logbroker.client.lane import Lane
 from logbroker.client.outgoing_batch import OutgoingBatch
 from logbroker.client.producer_settings import FIRST_GRANT_BYTES, GRANT_BYTES, ProducerSettings
 from logbroker.limits import RECORDS_PER_BATCH
+from logbroker.record.batch import Batch
 from logbroker.record.columns import Columns, RecordLimits, encode_batch
 from logbroker.record.compression import Codec
 from logbroker.topic.topic import Topic
+
+AT_ONCE_BYTES = 8 << 20
+"""Up to so much is encoded in one go, while nothing else runs; more goes batch by batch."""
 
 
 class Room(NamedTuple):
@@ -151,16 +155,15 @@ class Gatherer:
         keys: Sequence[Bytes | None] | None,
         timestamps_ms: Sequence[int] | None,
         partition: int | None,
-    ) -> OutgoingBatch | None:
-        """Returns columns as one batch, where that is sure to be right without a closer look.
+    ) -> list[OutgoingBatch] | None:
+        """Returns columns as batches, where that is sure to be right without a closer look.
 
-        That is: they go to one partition, and are so few bytes that no record is too large.
+        That is: no two records need go to different partitions, none is null or too large, and
+        all are so few bytes that they may be encoded in one go.
         """
         columns = Columns(values, keys, timestamps_ms)  # type: ignore[arg-type]  # or a TypeError
-        count, largest = len(values), min(self._max_batch_bytes, self.limits.record_bytes)
-        if not 0 < count <= RECORDS_PER_BATCH or self._codec is not Codec.NONE:
-            return None
-        if count * len(columns.values[0] or b"") > largest:
+        count = len(values)
+        if not count or self._codec is not Codec.NONE:
             return None
         if any(column is not None and len(column) != count for column in columns[1:3]):
             return None
@@ -169,13 +172,35 @@ class Gatherer:
         if partition is not None and not 0 <= partition < self.partition_count:
             return None
         try:
-            encoded = encode_batch(columns, now_ms=self._clock.now_ms())
+            batches = self._encoded_whole(columns) or self._encoded_in_parts(columns)
         except (TypeError, ValueError):
             return None  # the closer look says which record it is
-        if encoded.header.records_bytes > largest:
-            return None
-        place = self._next_turn() if partition is None else partition
-        return OutgoingBatch.of_encoded(place, encoded, self._deadline_ms())
+        deadline_ms = self._deadline_ms()
+        return [
+            OutgoingBatch.of_encoded(
+                self._next_turn() if partition is None else partition, batch, deadline_ms
+            )
+            for batch in batches
+        ] or None
+
+    def _encoded_whole(self, columns: Columns) -> list[Batch]:
+        """Returns one batch if all records together are not larger than one may be; or none."""
+        count, largest = len(columns.values), min(self._max_batch_bytes, self.limits.record_bytes)
+        if count > RECORDS_PER_BATCH or count * len(columns.values[0] or b"") > largest:
+            return []
+        encoded = encode_batch(columns, now_ms=self._clock.now_ms())
+        return [encoded] if encoded.header.records_bytes <= largest else []
+
+    def _encoded_in_parts(self, columns: Columns) -> list[Batch]:
+        """Returns batches if no record is too large, which costs little to see; or none."""
+        measured: list[Sequence[Any]] = [columns.values, columns.keys or [b""]]
+        if sum(max(map(len, column)) for column in measured) > self.limits.record_bytes:
+            return []
+        if sum(sum(map(len, column)) for column in measured) > AT_ONCE_BYTES:
+            return []
+        now_ms = self._clock.now_ms()
+        shares = batcher.cut(columns, 0, self._max_batch_bytes)
+        return [encode_batch(share.columns, now_ms=now_ms) for share in shares]
 
     def _shares(self, columns: Columns, partition: int | None) -> list[Share]:
         most = self._max_batch_bytes

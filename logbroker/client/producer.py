@@ -131,12 +131,10 @@ class Producer:
         """
         if not self._is_prepared():
             await self._prepare()
-        at_once = None
+        batches = None
         if headers is None:
-            at_once = self._gatherer.at_once(values, keys, timestamps_ms, partition)
-        if at_once is not None:
-            batches = [at_once]
-        else:
+            batches = self._gatherer.at_once(values, keys, timestamps_ms, partition)
+        if batches is None:
             limits = self._gatherer.limits
             columns = batcher.checked(values, keys, timestamps_ms, headers, limits)
             if partition is not None and not 0 <= partition < self._partition_count:

@@ -330,3 +330,29 @@ async def test_cancelling_who_publishes_ends_no_stream():
         await producer.flush()
         assert producer._delivery._attempt == 0
         assert await values_of(client) == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.parametrize("is_last_null", [False, True])
+async def test_columns_larger_than_a_batch_are_cut_and_keep_their_order(is_last_null):
+    async with client_of_broker(limits=SMALL) as client, client.producer("t") as producer:
+        values = [b"%d" % number + b"v" * (number % 900) for number in range(1_000)]
+        values += [None] if is_last_null else [b""]
+        keys = [b"%d" % number for number in range(1_001)]
+        receipts = await (await producer.send_many(values, keys, list(range(1_001))))
+        assert len(receipts) > 5
+        records = [record async for record in client.reader("t")]
+        assert [record.value for record in records] == values
+        assert [record.key for record in records] == keys
+        assert [record.timestamp_ms for record in records] == list(range(1_001))
+
+
+async def test_no_record_of_columns_is_sent_if_one_is_too_large_or_no_bytes():
+    async with client_of_broker(limits=SMALL) as client, client.producer("t") as producer:
+        for wrong in (b"v" * 1_001, "text"):
+            with pytest.raises(InvalidError):
+                await producer.send_many([b"v" * 900] * 200 + [wrong])
+        with pytest.raises(InvalidError, match="record 7 "):
+            await producer.send_many([b"v" * 900] * 8, [b"k"] * 7 + [b"k" * 101])
+        await producer.send_many([b"v" * 900] * 8, [bytearray(b"k" * 100)] * 8)
+        await producer.flush()
+        assert len(await values_of(client)) == 8
