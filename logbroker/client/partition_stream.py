@@ -268,14 +268,18 @@ class PartitionStream:
     def _pass_damage(self, error: DataLossError) -> None:
         if not self._settings.skip_damage or "next_offset" not in error.details:
             raise error
+        if not self._is_placed:  # the damage is where it starts, wherever that is
+            self._place(int(error.details.get("offset", self._ahead)))
         to = int(error.details["next_offset"])
+        if to <= self._ahead:
+            raise error
         count = max(0, min(to, self._stop) - self._ahead)
         log.warning(
             "reader skipped damaged records", topic=self._topic.topic, partition=self.partition,
             offset=self._ahead, next_offset=to, skipped=count,
         )  # fmt: skip
         self._inbox.note_skipped(count)
-        self._ahead = max(self._ahead, to)
+        self._ahead = to
         self.is_finished = self._ahead >= self._stop
 
     async def _wait(self, error: LogbrokerError) -> None:
