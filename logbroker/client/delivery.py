@@ -13,6 +13,7 @@ from grpc.aio import EOF, AioRpcError, StreamStreamCall
 
 from logbroker.client import leftovers
 from logbroker.client.connection import Connection
+from logbroker.client.entries import Entries
 from logbroker.client.lane import Identity, Lane
 from logbroker.client.logs import ClientLog
 from logbroker.client.outgoing_batch import OutgoingBatch
@@ -20,20 +21,19 @@ from logbroker.client.retry import failure_of, may_pass, unreachable, wait_ms
 from logbroker.client.under_way import UnderWay
 from logbroker.client.writer import Writer
 from logbroker.errors import InternalError, LogbrokerError
-from logbroker.record.batch import Batch
 from logbroker.record.compression import Codec
 from logbroker.topic.topic import Topic
 from logbroker.v1 import produce_service_pb2 as pb
 from logbroker.v1.record_pb2 import ProduceResult
 from logbroker.wire.convert import receipt_of
-from logbroker.wire.produce_request import produce_entry, produce_request
+from logbroker.wire.produce_request import produce_request
 from logbroker.wire.status import error_from
 
 REQUEST_BYTES = 1 << 20
 """What is ready goes in one request up to this size: gRPC carries large ones at less cost."""
 REQUESTS_UNDER_WAY = 2
 """While so many are not answered, what is less than REQUEST_BYTES waits for more..."""
-UNDER_WAY_BYTES = 8 << 20
+STREAM_BYTES = 8 << 20
 """... and while so much is not answered, everything waits: half of what a broker takes at once."""
 
 log = ClientLog(__name__)
@@ -73,7 +73,7 @@ class Delivery:
         self._settings = settings
         self._seal = seal
         self._on_answered = on_answered
-        self._topic: Topic | None = None
+        self._entries = Entries(is_idempotent=settings.is_idempotent)
         self.lanes: list[Lane] = []
         self._ready: deque[Lane] = deque()
         self._wake = asyncio.Event()
@@ -84,8 +84,7 @@ class Delivery:
         self._unprepared: deque[Lane] = deque()
         self._under_way = UnderWay()
         self._writer: Writer | None = None
-        """Of the open stream, while nothing but a request keeps `_send` from sending."""
-        self._fields: dict[int, bytes] = {}
+        """Of the open stream; None while `_send` prepares a lane."""
         self._identity: Identity | None = None
         self._attempt = 0
         self._last_error: LogbrokerError | None = None
@@ -100,7 +99,7 @@ class Delivery:
 
     def grow(self, topic: Topic) -> None:
         """Makes lanes for the topic's new partitions."""
-        self._topic = topic
+        self._entries.topic = topic
         idempotent = self._settings.is_idempotent
         most = self._settings.max_in_flight if idempotent else 1
         for partition in range(len(self.lanes), topic.partition_count):
@@ -260,7 +259,7 @@ class Delivery:
         if self._writer is None:
             return False
         under_way = self._under_way
-        if not self._writer.is_free or under_way.size_bytes >= UNDER_WAY_BYTES:
+        if not self._writer.is_free or under_way.size_bytes >= STREAM_BYTES:
             return True
         if under_way.request_count < REQUESTS_UNDER_WAY:
             return False
@@ -286,7 +285,7 @@ class Delivery:
                 break
             batch = lane.start()
             started.append((batch, lane))
-            entries.append(self._entry(batch, lane))
+            entries.append(self._entries.of(batch, lane))
             size += next_size
             if lane.may_go(now_ms=now_ms):
                 lane.is_ready = True
@@ -316,38 +315,6 @@ class Delivery:
             elif lane.under_way_count < len(lane.unresolved):
                 await self._encode(lane.unresolved[lane.under_way_count])
         self.look_at(lane)
-
-    def _entry(self, batch: OutgoingBatch, lane: Lane) -> tuple[bytes | memoryview, ...]:
-        """Returns the parts of the request that are about a batch which has just started."""
-        if batch.expected_offset is not None:
-            fields = self._fields_of(lane.partition, batch.expected_offset)
-        elif lane.partition in self._fields:
-            fields = self._fields[lane.partition]
-        else:
-            fields = self._fields[lane.partition] = self._fields_of(lane.partition, None)
-        return produce_entry(self._stamped(batch, lane), fields)
-
-    def _stamped(self, batch: OutgoingBatch, lane: Lane) -> Batch:
-        assert batch.encoded is not None
-        assert batch.sequence is not None
-        assert lane.identity is not None
-        if not self._settings.is_idempotent:
-            return batch.encoded
-        header, records = batch.encoded
-        producer_id, epoch = lane.identity
-        header = header._replace(
-            producer_id=producer_id, producer_epoch=epoch, base_sequence=batch.sequence
-        )
-        return Batch(header, records)
-
-    def _fields_of(self, partition: int, expected_offset: int | None) -> bytes:
-        assert self._topic is not None
-        return pb.ProduceEntry(
-            topic=self._topic.topic,
-            topic_id=self._topic.topic_id,
-            partition=partition,
-            expected_offset=expected_offset,
-        ).SerializeToString()
 
     async def _encode(self, batch: OutgoingBatch) -> None:
         codec, now_ms = self._settings.codec, self._clock.now_ms()

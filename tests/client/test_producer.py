@@ -7,6 +7,7 @@ import pytest
 
 from client.brokers import RestartableBroker, client_of_broker, send_all, values_of
 from logbroker.client import Client
+from logbroker.client.delivery import REQUEST_BYTES, STREAM_BYTES
 from logbroker.config import LimitsConfig
 from logbroker.errors import (
     InvalidError,
@@ -356,3 +357,17 @@ async def test_no_record_of_columns_is_sent_if_one_is_too_large_or_no_bytes():
         await producer.send_many([b"v" * 900] * 8, [bytearray(b"k" * 100)] * 8)
         await producer.flush()
         assert len(await values_of(client)) == 8
+
+
+async def test_all_partitions_together_have_a_bound_of_what_is_under_way():
+    async with client_of_broker(12) as client, client.producer("t") as producer:
+        await producer.publish(b"0")
+        delivery, sizes = producer._delivery, []
+        begin = delivery._send_request
+        delivery._send_request = lambda writer: (
+            begin(writer), sizes.append(delivery._under_way.size_bytes)
+        )  # fmt: skip
+        pending = [await producer.send_many([b"v" * 1_000_000]) for _ in range(48)]
+        for each in pending:
+            await each
+        assert 0 < max(sizes) < STREAM_BYTES + REQUEST_BYTES
