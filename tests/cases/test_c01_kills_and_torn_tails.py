@@ -341,7 +341,7 @@ async def _lose_power(data_dir: Path, durability: Durability, random: Random) ->
     clock, disk = ManualClock(), FaultyDisk(data_dir)
     engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock, disk)
     log = await engine.open(PARTITION, config)
-    promised = 0
+    promised = begun = 0
     for _ in range(random.randrange(1, 60)):
         append = log.append(batch_of(*["v" * random.randrange(900)] * random.randrange(1, 4)))
         if random.random() < 0.5:
@@ -351,7 +351,7 @@ async def _lose_power(data_dir: Path, durability: Durability, random: Random) ->
             before = disk.sync_count
             await clock.advance(config.flush_interval_ms)
             await becomes_true(lambda before=before: disk.sync_count > before, "a flush")
-            promised = log.bounds().next_offset
+            promised, begun = begun, log.bounds().next_offset  # the one before has surely ended
     disk.lose_power()
     await engine.close()
     async with open_log(data_dir, clock) as log:
