@@ -187,6 +187,7 @@ class PartitionStream:
             while (response := await call.read()) is not EOF:
                 assert isinstance(response, Response)
                 self._take(response)
+                del response  # its bytes go when the application has dropped its batches
                 if self.is_finished:
                     return
                 while self._buffered_bytes >= self._settings.budget_bytes:
