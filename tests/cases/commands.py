@@ -41,11 +41,15 @@ DRIVER = """
 import contextlib, io, json, sys
 from logbroker.cli.main import run
 
+def written(stream):
+    stream.flush()
+    return stream.buffer.getvalue().decode("utf-8", "surrogateescape")
+
 for arguments in json.load(sys.stdin):
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\\n") for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(arguments)
-    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+    print(json.dumps([code, written(out), written(err)]))
 """
 
 
