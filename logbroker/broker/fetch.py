@@ -107,12 +107,19 @@ class Fetch:
         stop = await self._stop(partition, spec)
         cap = (spec.max_response_bytes or RESPONSE_BYTES) - RESPONSE_FIELDS_BYTES
         budget = min(spec.max_bytes or FETCH_BYTES, RESPONSE_BYTES - RESPONSE_FIELDS_BYTES, cap)
-        size, expected, is_due = min(FIRST_BYTES, budget), FETCH_BYTES, True
+        size, expected, is_due, is_told = min(FIRST_BYTES, budget), FETCH_BYTES, True, False
         room = room or self.room()
         while True:
             bounds = log.bounds()
             if offset < bounds.high_watermark and (stop is None or offset < stop):
-                run, taken = await _read(log, offset, size, max(size, expected), room)
+                try:
+                    run, taken = await _read(log, offset, size, max(size, expected), room)
+                except OffsetOutOfRangeError:
+                    if is_told or isinstance(spec.start, int):
+                        raise
+                    offset = start = await self._start(partition, spec.start)  # it has moved
+                    continue
+                is_told = True
                 expected = len(run.batches)
                 try:
                     if len(run.batches) > cap:
@@ -131,6 +138,7 @@ class Fetch:
                 is_due = False
                 continue
             if is_due:
+                is_told = True
                 yield _fetched(b"", bounds, offset, start)
             if stop is not None and offset >= stop:
                 return

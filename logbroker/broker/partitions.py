@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from logbroker.errors import DataLossError, LogbrokerError, NotFoundError, UnavailableError
+from logbroker.errors import (
+    DataLossError,
+    LogbrokerError,
+    NotFoundError,
+    OffsetOutOfRangeError,
+    UnavailableError,
+)
 from logbroker.record.batch import BatchHeader
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage.engine import Engine, PartitionLog
@@ -111,6 +117,11 @@ class Partitions:
                 run = await log.read(offset, READ_BYTES)
             except DataLossError as error:
                 offset = int(error.details["next_offset"])
+                continue
+            except OffsetOutOfRangeError:  # retention is at work already
+                if offset >= log.bounds().log_start_offset:
+                    raise
+                offset = log.bounds().log_start_offset
                 continue
             at = 0
             while at < len(run.batches):

@@ -166,6 +166,8 @@ async def _ask(client: Client, stub: FetchServiceStub, dropped: asyncio.Event) -
         first = (await anext(aiter(reader))).offset
         await reader.close()
         assert first >= part.log_start_offset
+        response = await anext(aiter(stub.Fetch(FetchRequest(topic="orders"))))
+        assert response.batches[0].base_offset == response.start_offset >= part.log_start_offset
         try:
             async for response in stub.Fetch(FetchRequest(topic="orders", offset=10)):
                 assert response.batches[0].base_offset == 10
