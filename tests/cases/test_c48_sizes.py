@@ -177,6 +177,11 @@ async def test_a_fetch_limit_below_a_record_gives_the_record_alone_and_goes_on(l
             async for response in FetchServiceStub(channel).Fetch(request)
         ]
     assert [each for each in responses if each] == [[size] for size in sizes]
+    async with (
+        Client(limited.address) as client,
+        client.reader(topic, prefetch_bytes=1_024) as reader,
+    ):
+        assert [len(record.value or b"") async for record in reader] == sizes
 
 
 async def test_a_plain_grpc_client_gets_under_4_mib_or_an_error_that_names_the_cap(limited):
