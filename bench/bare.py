@@ -28,7 +28,7 @@ from logbroker.app import GC_THRESHOLD
 from logbroker.malloc import keep_freed_memory
 
 IN_FLIGHT = 5
-"""Messages under way: what a producer has of one partition unless told otherwise."""
+"""Messages under way. More make it no faster."""
 ANSWER = b"a" * 80
 """As large as the answer to a produce."""
 MESSAGES = 8

@@ -20,6 +20,8 @@ from logbroker.topic.topic import TopicSettings
 
 BATCH_BYTES = 8 << 20
 """The broker's limit is raised to this: 5,000 records of 1,000 bytes are more than 2 MiB."""
+TOUCHED_BYTES_PER_SECOND = 1 << 30
+"""About what is written while a row is measured."""
 WRITTEN = TopicSettings(durability=Durability.WRITTEN)
 SYNCED = TopicSettings(durability=Durability.SYNCED)
 
@@ -39,6 +41,19 @@ class Lab:
     def broker(self, name: str) -> BrokerProcess:
         """Returns another broker on a directory of this name, not started."""
         return BrokerProcess(self.directory / name)
+
+    def touch_memory(self) -> None:
+        """Makes the memory real that page cache is about to take: a file is written and removed.
+
+        A virtual machine may get each page from its host when it is first touched, and give
+        it back a moment after it is freed. That costs several times what a write costs, and
+        has nothing to do with us.
+        """
+        path, piece = self.directory / "touched", bytes(1 << 20)
+        with path.open("wb", buffering=0) as file:
+            for _ in range(int(self.scale.seconds * TOUCHED_BYTES_PER_SECOND) >> 20):
+                file.write(piece)
+        path.unlink()
 
     @asynccontextmanager
     async def topic(self, settings: TopicSettings) -> AsyncIterator[str]:

@@ -20,8 +20,8 @@ DURABILITIES = {"written": WRITTEN, "synced": SYNCED}
 GOALS = {"written": AtLeast(0.70), "synced": AtLeast(0.45)}
 GOAL_COUNT = 1_000
 """The batches that have a goal."""
-UNANSWERED = 16
-"""Batches given to the producer and not answered; `max_in_flight` of them are on their way."""
+UNANSWERED = 64
+"""Batches given to the producer and not answered: more than it has on their way."""
 
 
 class ProduceBatches:
@@ -74,6 +74,7 @@ class ProduceBatches:
 
 async def batches_per_second(lab: Lab, settings: TopicSettings, shape: Shape) -> float:
     """Produces to a new topic for `scale.seconds`; returns batches answered a second."""
+    lab.touch_memory()
     async with (
         lab.topic(settings) as topic,
         lab.client.producer(topic, max_batch_bytes=64 << 20) as producer,

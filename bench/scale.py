@@ -35,8 +35,8 @@ SCALES = {
     ),
     "quick": Scale(
         rounds=3,
-        seconds=0.1,
-        fetch_bytes=48 << 20,
+        seconds=0.07,
+        fetch_bytes=32 << 20,
         publish_count=300,
         segment_count=1_000,
         unclean_bytes=64 << 20,

@@ -52,6 +52,7 @@ class SendEach:
 
     async def _records_per_second(self, shape: Shape) -> float:
         lab = self._lab
+        lab.touch_memory()
         async with lab.topic(WRITTEN) as topic, lab.client.producer(topic) as producer:
             await producer.publish(b"")  # it is connected now
             begun = perf_counter()

@@ -19,6 +19,7 @@ from logbroker.malloc import keep_freed_memory
 from logbroker.server.server import serve_grpc
 from logbroker.storage.file.engine import FileEngine
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 GC_THRESHOLD = 50_000
 """Allocations between two looks for garbage in cycles: the broker makes hardly any."""
 
@@ -65,8 +66,14 @@ def check_address(config: Config) -> None:
 async def _serve(config: Config, started: Callable[[str], None]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+
+    def on_signal(*_: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(stop.set)
+
+    # Not the loop's own handlers: it takes them away before the process has ended.
+    for number in STOP_SIGNALS:
+        signal.signal(number, on_signal)
     async with running(config) as address:
         gc.collect()
         gc.freeze()
@@ -75,6 +82,8 @@ async def _serve(config: Config, started: Callable[[str], None]) -> None:
         started(address)
         await stop.wait()
         log.info("stopping")
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # a late one must not spoil a clean stop
     log.info("stopped")
 
 

@@ -56,7 +56,10 @@ class StorageConfig:
     data_dir: Path = Path("logbroker-data")
     """Made if need be. One broker a directory."""
     max_open_files: int = 512
-    """Descriptors of segment files kept open; the least recently used closes."""
+    """Descriptors of segment files kept open; the least recently used closes.
+
+    No more than half of what the process may have (`ulimit -n`): connections need some too.
+    """
     sync_threads: int = 4
     """How many fdatasync calls run at once."""
     check_interval_ms: int = 5_000

@@ -16,9 +16,13 @@ class ByteBudget:
         self.taken = 0
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
 
+    def has_room(self, size: int) -> bool:
+        """Tells whether so much can be taken at once."""
+        return not self._waiters and self._fits(size)
+
     async def wait_room(self, size: int) -> None:
         """Takes, once there is room; first come, first served."""
-        if not self._waiters and self._fits(size):
+        if self.has_room(size):
             self.taken += size
             return
         future = asyncio.get_running_loop().create_future()
@@ -35,7 +39,7 @@ class ByteBudget:
 
     def take_or_refuse(self, size: int) -> None:
         """Takes, or raises ExhaustedError (OVERLOADED) with a delay to retry after."""
-        if self._waiters or not self._fits(size):
+        if not self.has_room(size):
             message = f"the broker holds {self.taken} of {self.limit} bytes; try again later"
             details = {"in_flight_bytes": self.taken, "limit": self.limit}
             raise ExhaustedError("OVERLOADED", message, retry_after_ms=RETRY_AFTER_MS, **details)

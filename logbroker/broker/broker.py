@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -36,11 +37,12 @@ from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
 from logbroker.broker.redrive import RedriveJobs, RedriveProgress
+from logbroker.broker.response_room import ResponseRoom
 from logbroker.broker.settle import Settle, Settlement, SettleResult
 from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
-from logbroker.errors import InvalidError, LogbrokerError, UnavailableError
+from logbroker.errors import InvalidError, LogbrokerError, NotFoundError, UnavailableError
 from logbroker.group.group import Group
 from logbroker.group.settings import GroupSettings
 from logbroker.group.start_position import Position
@@ -104,8 +106,12 @@ class Broker:
         return await self._coordinator.create(name, partition_count, settings)
 
     def get_topic(self, name: str, topic_id: str = "") -> Topic:
-        """Returns a topic. NotFoundError, PreconditionError."""
-        return self._catalog.get(name, topic_id)
+        """Returns a topic. NotFoundError, also while it is being made; PreconditionError."""
+        topic = self._catalog.get(name, topic_id)
+        if not self._partitions.is_made(topic):
+            message = f"topic {name!r} is still being made"
+            raise NotFoundError("TOPIC_NOT_FOUND", message, topic=name)
+        return topic
 
     def partition_statuses(self, topic: Topic) -> list[PartitionStatus]:
         """Returns the state of each partition, by number; of one that is not open, why."""
@@ -135,7 +141,8 @@ class Broker:
             message = f"page_size must be at least 0, not {page_size}"
             raise InvalidError("INVALID_ARGUMENT", message, page_size=page_size)
         size = min(page_size or DEFAULT_PAGE_SIZE, PAGE_SIZE)
-        topics = [topic for topic in self._catalog.topics() if topic.topic > page_token]
+        found = (topic for topic in self._catalog.topics() if topic.topic > page_token)
+        topics = list(islice(filter(self._partitions.is_made, found), size + 1))
         return topics[:size], topics[size - 1].topic if len(topics) > size else ""
 
     async def update_topic(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:
@@ -196,9 +203,13 @@ class Broker:
         """Returns a new producer id."""
         return await self._producer_ids.create()
 
-    def fetch(self, spec: FetchSpec) -> AsyncIterator[Fetched]:
+    def response_room(self) -> ResponseRoom:
+        """Returns room for the responses to one connection."""
+        return self._fetch.room()
+
+    def fetch(self, spec: FetchSpec, room: ResponseRoom | None = None) -> AsyncGenerator[Fetched]:
         """Reads a partition; see `Fetch.fetch`."""
-        return self._fetch.fetch(spec)
+        return self._fetch.fetch(spec, room)
 
     async def find_offset(
         self, topic: str, topic_id: str, partition: int, timestamp_ms: int

@@ -51,6 +51,7 @@ class Coordinator:
         self._clock = clock
         self._defaults = defaults
         self._changes = Changes()
+        self._failures: dict[tuple[str, str], str] = {}
 
     @classmethod
     async def open(
@@ -210,11 +211,18 @@ class Coordinator:
         await self._try(self._delete(topic.topic, topic.topic_id), "creation not undone", topic)
 
     async def _try(self, step: Awaitable[None], failed: str, topic: Topic) -> None:
-        """Takes a step that may fail now, and that a later moment or start takes again."""
+        """Takes a step that may fail now, and that a later moment or start takes again.
+
+        However often that is, the same failure is logged once.
+        """
         try:
             await step
         except LogbrokerError as error:
-            log.error(failed, topic=topic.topic, reason=error.reason, error=str(error))
+            if self._failures.get((topic.topic_id, failed)) != str(error):
+                log.error(failed, topic=topic.topic, reason=error.reason, error=str(error))
+            self._failures[topic.topic_id, failed] = str(error)
+        else:
+            self._failures.pop((topic.topic_id, failed), None)
 
     async def _erase_if_there(self, topic_id: str) -> None:
         for topic in self.catalog.deleted():

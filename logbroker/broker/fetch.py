@@ -1,16 +1,17 @@
 """Reading a partition: a byte budget; read or wait; stop conditions, heartbeats."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
 from logbroker.broker.partitions import Partition, Partitions
+from logbroker.broker.response_room import ResponseRoom, Taken
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig
 from logbroker.errors import InvalidError, OffsetOutOfRangeError
 from logbroker.limits import FETCH_BYTES, RESPONSE_BYTES, RESPONSE_FIELDS_BYTES
-from logbroker.storage.engine import Bounds
+from logbroker.storage.engine import Bounds, PartitionLog, Run
 from logbroker.topic.catalog import TopicCatalog
 
 FIRST_BYTES = 64 << 10
@@ -68,7 +69,7 @@ class FetchSpec:
 class Fetched(NamedTuple):
     """One response; without batches it only tells how things are."""
 
-    batches: bytes
+    batches: bytes | memoryview
     high_watermark: int
     log_start_offset: int
     next_offset: int
@@ -87,10 +88,17 @@ class Fetch:
         self._clock = clock
         self.fetched_bytes = 0
 
-    async def fetch(self, spec: FetchSpec) -> AsyncIterator[Fetched]:
+    def room(self) -> ResponseRoom:
+        """Returns room for the responses to one connection."""
+        return ResponseRoom(self._clock)
+
+    async def fetch(
+        self, spec: FetchSpec, room: ResponseRoom | None = None
+    ) -> AsyncGenerator[Fetched]:
         """Yields responses until a stop condition, or without end.
 
-        Raises what `TopicCatalog.partition` and `PartitionLog.read` raise, and InvalidError
+        Streams that share a `room` wait for one another when much is under way. Raises what
+        `TopicCatalog.partition` and `PartitionLog.read` raise, and InvalidError
         (RESPONSE_TOO_LARGE) for a batch the client says it cannot receive.
         """
         partition = self._partition(spec.topic, spec.topic_id, spec.partition)
@@ -99,22 +107,38 @@ class Fetch:
         stop = await self._stop(partition, spec)
         cap = (spec.max_response_bytes or RESPONSE_BYTES) - RESPONSE_FIELDS_BYTES
         budget = min(spec.max_bytes or FETCH_BYTES, RESPONSE_BYTES - RESPONSE_FIELDS_BYTES, cap)
-        size, is_due = min(FIRST_BYTES, budget), True
+        size, expected, is_due, is_told = min(FIRST_BYTES, budget), FETCH_BYTES, True, False
+        room = room or self.room()
         while True:
             bounds = log.bounds()
             if offset < bounds.high_watermark and (stop is None or offset < stop):
-                run = await log.read(offset, size)
-                if len(run.batches) > cap:
-                    raise _too_large(len(run.batches), cap, offset)
-                offset = run.next_offset
-                self.fetched_bytes += len(run.batches)
-                begun_ms = self._clock.monotonic_ms()
-                yield _fetched(run.batches, log.bounds(), offset, start)
+                try:
+                    run, taken = await _read(log, offset, size, max(size, expected), room)
+                except OffsetOutOfRangeError:
+                    if is_told or isinstance(spec.start, int):
+                        raise
+                    offset = start = await self._start(partition, spec.start)  # it has moved
+                    continue
+                is_told = True
+                expected = len(run.batches)
+                try:
+                    if len(run.batches) > cap:
+                        raise _too_large(len(run.batches), cap, offset)
+                    offset = run.next_offset
+                    self.fetched_bytes += len(run.batches)
+                    begun_ms = self._clock.monotonic_ms()
+                    found = [_fetched(run.batches, log.bounds(), offset, start)]
+                    del run  # only whoever takes the response holds its bytes
+                    yield found.pop()
+                finally:
+                    taken.give_back()
+                room.response_went_out()
                 is_slow = self._clock.monotonic_ms() - begun_ms > SLOW_MS
                 size = min(FIRST_BYTES if is_slow else size * 2, budget)
                 is_due = False
                 continue
             if is_due:
+                is_told = True
                 yield _fetched(b"", bounds, offset, start)
             if stop is not None and offset >= stop:
                 return
@@ -165,7 +189,27 @@ class Fetch:
         return True
 
 
-def _fetched(batches: bytes, bounds: Bounds, next_offset: int, start_offset: int) -> Fetched:
+async def _read(
+    log: PartitionLog, offset: int, max_bytes: int, expected: int, room: ResponseRoom
+) -> tuple[Run, Taken]:
+    """Reads once there is room for `expected` bytes; again, if there are more, once there is."""
+    taken = await room.wait_room(expected)
+    try:
+        run = await log.read(offset, max_bytes)
+        while not taken.resize(size := len(run.batches)):
+            taken.give_back()
+            del run  # what waits for room must not take any
+            taken = await room.wait_room(size)
+            run = await log.read(offset, max_bytes)
+    except BaseException:
+        taken.give_back()
+        raise
+    return run, taken
+
+
+def _fetched(
+    batches: bytes | memoryview, bounds: Bounds, next_offset: int, start_offset: int
+) -> Fetched:
     mark, log_start = bounds.high_watermark, bounds.log_start_offset
     return Fetched(batches, mark, log_start, next_offset, start_offset)
 

@@ -263,7 +263,7 @@ def _first_of(decided: list[LedgerEvent]) -> tuple[int, bool] | None:
     return leased.ranges[0][0], len(leased.ranges) > 1 or leased.is_suspect
 
 
-def _headers(batches: bytes, seed: int) -> list[BatchHeader]:
+def _headers(batches: bytes | memoryview, seed: int) -> list[BatchHeader]:
     headers, at = [], 0
     while at < len(batches):
         headers.append(BatchHeader.decode(batches, seed, at))
@@ -281,12 +281,14 @@ def _whole_batches(headers: list[BatchHeader], first: int, max_count: int) -> in
     return below or headers[-1].next_offset
 
 
-def _cut(batches: bytes, headers: list[BatchHeader], ranges: tuple[Range, ...], seed: int) -> bytes:
+def _cut(
+    batches: bytes | memoryview, headers: list[BatchHeader], ranges: tuple[Range, ...], seed: int
+) -> bytes:
     """Returns the batches as they are where all of one is leased, else made anew."""
     if len(ranges) == 1:
         (first, end) = ranges[0]
         if first == headers[0].base_offset and end == headers[-1].next_offset:
-            return batches
+            return bytes(batches)
     leased, parts, at, whole = OffsetRanges(ranges), [], 0, 0
     for header in headers:
         size = header.size_bytes

@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from logbroker.errors import DataLossError, LogbrokerError, NotFoundError, UnavailableError
+from logbroker.errors import (
+    DataLossError,
+    LogbrokerError,
+    NotFoundError,
+    OffsetOutOfRangeError,
+    UnavailableError,
+)
 from logbroker.record.batch import BatchHeader
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage.engine import Engine, PartitionLog
@@ -60,6 +66,11 @@ class Partitions:
         """Whether all partitions of a topic are open."""
         return all(partition[1:] in self._open for partition in topic.partitions())
 
+    def is_made(self, topic: Topic) -> bool:
+        """Whether each partition of a topic is open, or it is known why not."""
+        ids = [partition[1:] for partition in topic.partitions()]
+        return all(one in self._open or one in self._failures for one in ids)
+
     async def open(self, topic: Topic) -> None:
         """Opens all partitions of a topic, or gives them its new settings.
 
@@ -67,12 +78,13 @@ class Partitions:
         """
         failures = []
         for partition in topic.partitions():
-            self._failures.pop(partition[1:], None)
             try:
                 await self._open_one(partition, topic)
             except LogbrokerError as error:
                 self._failures[partition[1:]] = error
                 failures.append(error)
+            else:
+                self._failures.pop(partition[1:], None)
         if failures:
             raise failures[0]
 
@@ -105,6 +117,11 @@ class Partitions:
                 run = await log.read(offset, READ_BYTES)
             except DataLossError as error:
                 offset = int(error.details["next_offset"])
+                continue
+            except OffsetOutOfRangeError:  # retention is at work already
+                if offset >= log.bounds().log_start_offset:
+                    raise
+                offset = log.bounds().log_start_offset
                 continue
             at = 0
             while at < len(run.batches):

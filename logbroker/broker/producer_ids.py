@@ -1,7 +1,6 @@
 """Gives out producer ids, and saves the tables of who wrote what."""
 
-import asyncio
-from asyncio import Future
+import secrets
 
 import structlog
 
@@ -13,15 +12,15 @@ from logbroker.storage.journal import Journal
 from logbroker.topic import producer_registry
 from logbroker.topic.names import PRODUCERS_TOPIC
 from logbroker.topic.producer_registry import (
-    IdsReserved,
     ProducerEvent,
     ProducerRegistry,
     TableSaved,
     TopicForgotten,
 )
 
-IDS_RESERVED_AT_ONCE = 1_000
-"""So a start skips up to this many ids, and most calls wait for no disk."""
+ID_BITS = 62
+"""Ids are drawn, not counted: one that was given out twice, because damage took the journal,
+would have a producer's records answered as another's duplicates, and stored never."""
 
 SAVE_AFTER_BYTES = 64 << 20
 """How much of a partition is read again after a kill, at most, to rebuild its table."""
@@ -37,9 +36,6 @@ class ProducerIds:
     def __init__(self, registry: ProducerRegistry, journal: Journal) -> None:
         self.registry = registry
         self._journal = journal
-        self._next_id = registry.reserved_end
-        self._reservation: Future[None] = asyncio.get_running_loop().create_future()
-        self._reservation.set_result(None)
 
     @classmethod
     async def open(cls, engine: Engine, clock: Clock) -> "ProducerIds":
@@ -51,14 +47,8 @@ class ProducerIds:
         return cls(registry, journal)
 
     async def create(self) -> int:
-        """Returns an id that was never given out, once that it was is durable."""
-        producer_id = self._next_id
-        self._next_id += 1
-        if producer_id >= self.registry.reserved_end:
-            end = producer_id + IDS_RESERVED_AT_ONCE
-            self._reservation = asyncio.ensure_future(self._commit([IdsReserved(end)]))
-        await asyncio.shield(self._reservation)
-        return producer_id
+        """Returns an id that nobody has. 0 stands for no producer."""
+        return 1 + secrets.randbits(ID_BITS)
 
     async def save(self, partitions: list[Partition]) -> None:
         """Saves the tables of these partitions, as far as their logs can be read."""

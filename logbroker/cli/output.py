@@ -42,10 +42,18 @@ class Output(StrEnum):
 
 
 def use_utf8() -> None:
-    """Makes this process write UTF-8 with plain line ends, whatever its locale says."""
+    """Makes this process write UTF-8 with plain line ends, whatever its locale says.
+
+    And all of it: under PYTHONUNBUFFERED Python drops the rest of a write that was cut short.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+    if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(sys.stdout.buffer, io.RawIOBase):
+        sys.stdout = open(  # noqa: SIM115  # it stays open
+            sys.stdout.fileno(), "w", encoding="utf-8", errors="backslashreplace", newline="\n",
+            closefd=False,
+        )  # fmt: skip
 
 
 def write(text: str) -> None:

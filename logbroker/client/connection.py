@@ -13,13 +13,14 @@ import grpc
 from google.protobuf.message import Message
 from grpc.aio import AioRpcError, Channel, StreamStreamCall, UnaryStreamCall
 
-from logbroker.client.forks import tell_of_forks
+from logbroker.client.forks import check_unspoilt, note_connected, tell_of_forks
 from logbroker.client.retry import Backoff, failure_of, may_pass, unreachable, wait_ms
 from logbroker.clock import Clock
 from logbroker.errors import LogbrokerError, OutcomeUnknownError, PreconditionError
 from logbroker.limits import RESPONSE_FIELDS_BYTES
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 KEEPALIVE_MS = 10_000
 """A connection without traffic is probed this often..."""
@@ -35,6 +36,8 @@ class Connection:
     def __init__(
         self, target: str, *, timeout_ms: int, max_response_bytes: int, clock: Clock
     ) -> None:
+        """Remembers these. PreconditionError CLIENT_CLOSED in a process where no client works."""
+        check_unspoilt()
         self.target = target
         self.timeout_ms = timeout_ms
         self.max_response_bytes = max_response_bytes
@@ -111,11 +114,11 @@ class Connection:
         return call
 
     def open_answers(
-        self, method: str, request: Message, response: type[M]
-    ) -> UnaryStreamCall[bytes, M]:
-        """Returns a new stream of answers to one request."""
-        send = self._method("unary_stream", method, response.FromString)
-        call: UnaryStreamCall[bytes, M] = send(request.SerializeToString())
+        self, method: str, request: Message, read: Callable[[bytes], T]
+    ) -> UnaryStreamCall[bytes, T]:
+        """Returns a new stream of answers to one request, as `read` makes them of bytes."""
+        send = self._method("unary_stream", method, read)
+        call: UnaryStreamCall[bytes, T] = send(request.SerializeToString())
         return call
 
     async def close(self) -> None:
@@ -135,6 +138,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         if self._channel is None:
             self._loop = loop
+            note_connected()
             self._channel = grpc.aio.insecure_channel(self.target, options=self._options())
         if self._loop is not loop:
             message = "this client was used in another event loop; make one in this"
@@ -148,6 +152,7 @@ class Connection:
             ("grpc.max_send_message_length", -1),
             ("grpc.keepalive_time_ms", KEEPALIVE_MS),
             ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
+            ("grpc.http2.ping_timeout_ms", KEEPALIVE_TIMEOUT_MS),  # else a minute counts
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.initial_reconnect_backoff_ms", initial_ms),

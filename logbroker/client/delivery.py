@@ -13,22 +13,28 @@ from grpc.aio import EOF, AioRpcError, StreamStreamCall
 
 from logbroker.client import leftovers
 from logbroker.client.connection import Connection
+from logbroker.client.entries import Entries
 from logbroker.client.lane import Identity, Lane
 from logbroker.client.logs import ClientLog
 from logbroker.client.outgoing_batch import OutgoingBatch
 from logbroker.client.retry import failure_of, may_pass, unreachable, wait_ms
+from logbroker.client.under_way import UnderWay
+from logbroker.client.writer import Writer
 from logbroker.errors import InternalError, LogbrokerError
-from logbroker.record.batch import Batch
 from logbroker.record.compression import Codec
 from logbroker.topic.topic import Topic
 from logbroker.v1 import produce_service_pb2 as pb
 from logbroker.v1.record_pb2 import ProduceResult
 from logbroker.wire.convert import receipt_of
-from logbroker.wire.produce_request import produce_entry, produce_request
+from logbroker.wire.produce_request import produce_request
 from logbroker.wire.status import error_from
 
 REQUEST_BYTES = 1 << 20
 """What is ready goes in one request up to this size: gRPC carries large ones at less cost."""
+REQUESTS_UNDER_WAY = 2
+"""While so many are not answered, what is less than REQUEST_BYTES waits for more..."""
+STREAM_BYTES = 8 << 20
+"""... and while so much is not answered, everything waits: half of what a broker takes at once."""
 
 log = ClientLog(__name__)
 
@@ -67,7 +73,7 @@ class Delivery:
         self._settings = settings
         self._seal = seal
         self._on_answered = on_answered
-        self._topic: Topic | None = None
+        self._entries = Entries(is_idempotent=settings.is_idempotent)
         self.lanes: list[Lane] = []
         self._ready: deque[Lane] = deque()
         self._wake = asyncio.Event()
@@ -75,7 +81,10 @@ class Delivery:
         self._lingering: deque[tuple[OutgoingBatch, Lane]] = deque()
         self._has_batches = asyncio.Event()
         self._lingers = asyncio.Event()
-        self._under_way: deque[tuple[OutgoingBatch, Lane]] = deque()
+        self._unprepared: deque[Lane] = deque()
+        self._under_way = UnderWay()
+        self._writer: Writer | None = None
+        """Of the open stream; None while `_send` prepares a lane."""
         self._identity: Identity | None = None
         self._attempt = 0
         self._last_error: LogbrokerError | None = None
@@ -90,14 +99,14 @@ class Delivery:
 
     def grow(self, topic: Topic) -> None:
         """Makes lanes for the topic's new partitions."""
-        self._topic = topic
+        self._entries.topic = topic
         idempotent = self._settings.is_idempotent
         most = self._settings.max_in_flight if idempotent else 1
         for partition in range(len(self.lanes), topic.partition_count):
             self.lanes.append(Lane(partition, max_under_way=most, is_idempotent=idempotent))
 
     def accept(self, batch: OutgoingBatch, lane: Lane) -> None:
-        """Takes responsibility for a batch, open or sealed, and sends it when it may go."""
+        """Takes responsibility for a batch, open or sealed. `look_at` its lane then."""
         if not self._by_age:
             leftovers.hold(self)
             self._has_batches.set()
@@ -107,14 +116,27 @@ class Delivery:
         elif lane.unresolved:
             self._lingering.append((batch, lane))
             self._lingers.set()
-        self.look_at(lane)
 
     def look_at(self, lane: Lane) -> None:
         """Puts the lane in line if something of it may go."""
-        if not lane.is_ready and lane.may_go(now_ms=self._clock.monotonic_ms()):
+        if not lane.is_ready:
+            if not lane.may_go(now_ms=self._clock.monotonic_ms()):
+                return
             lane.is_ready = True
             self._ready.append(lane)
+        if not self._must_wait():
             self._wake.set()
+
+    def send_now(self, lane: Lane) -> None:
+        """Does what `look_at` does; where nothing stands in the way, the lane's next batch goes."""
+        if self._ready or self._writer is None or self._must_wait():
+            self.look_at(lane)
+        elif lane.may_go(now_ms=self._clock.monotonic_ms()):
+            lane.is_ready = True
+            self._ready.append(lane)
+            self._send_request(self._writer)
+            if self._ready or self._unprepared:
+                self._wake.set()
 
     def unsent_count(self) -> int:
         """Returns how many records are not known to be stored."""
@@ -193,9 +215,10 @@ class Delivery:
             )  # fmt: skip
         self._attempt += 1
         self._last_error = error
-        culprit = self._under_way[0] if self._under_way else None
+        culprit = self._under_way.first()
         was_in_doubt = culprit is not None and culprit[0].in_doubt
         self._under_way.clear()
+        self._unprepared.clear()
         for lane in self.lanes:
             lane.lose_connection()
         if not may_pass(error):
@@ -210,81 +233,88 @@ class Delivery:
             self.look_at(lane)
 
     async def _send(self, call: StreamStreamCall[bytes, pb.ProduceResponse]) -> None:
-        fields: dict[int, bytes] = {}
-        while True:
-            while not self._ready:
-                self._wake.clear()
-                await self._wake.wait()
-            entries: list[tuple[bytes | memoryview, ...]] = []
-            size = 0
-            while self._ready and size < REQUEST_BYTES:
-                lane = self._ready.popleft()
-                lane.is_ready = False
-                if not await self._has_next(lane):
-                    continue
-                next_size = lane.next_size_bytes
-                if entries and size + next_size > REQUEST_BYTES:
-                    lane.is_ready = True
-                    self._ready.appendleft(lane)
-                    break
-                entries.append(self._start(lane, fields))
-                size += next_size
-                self.look_at(lane)
-            if not entries:
-                continue
-            try:
-                await call.write(produce_request(entries))
-            except (AioRpcError, asyncio.InvalidStateError):
-                await asyncio.Event().wait()  # the reader knows why, and ends this
+        writer = Writer(call, self._written)
+        try:
+            while True:
+                self._writer = writer
+                while not self._unprepared and (not self._ready or self._must_wait()):
+                    self._wake.clear()
+                    await self._wake.wait()
+                    if writer.fault:
+                        raise writer.fault
+                if self._unprepared:
+                    self._writer = None
+                    await self._prepare(self._unprepared.popleft())
+                else:
+                    self._send_request(writer)
+        finally:
+            self._writer = None
 
-    async def _has_next(self, lane: Lane) -> bool:
-        """Whether the next batch may go now; one to be prepared first waits in line again."""
-        if not lane.may_go(now_ms=self._clock.monotonic_ms()):
+    def _written(self) -> None:
+        if self._ready or self._unprepared or (self._writer and self._writer.fault):
+            self._wake.set()
+
+    def _must_wait(self) -> bool:
+        """Whether what is ready waits for an answer or for more, to travel at less cost."""
+        if self._writer is None:
             return False
+        under_way = self._under_way
+        if not self._writer.is_free or under_way.size_bytes >= STREAM_BYTES:
+            return True
+        if under_way.request_count < REQUESTS_UNDER_WAY:
+            return False
+        return sum(lane.waiting_bytes for lane in self._ready) < REQUEST_BYTES
+
+    def _send_request(self, writer: Writer) -> None:
+        """Begins to write a request of what is ready, unless all of that is to be prepared."""
+        entries: list[tuple[bytes | memoryview, ...]] = []
+        started: list[tuple[OutgoingBatch, Lane]] = []
+        size, now_ms = 0, self._clock.monotonic_ms()
+        while self._ready and size < REQUEST_BYTES:
+            lane = self._ready.popleft()
+            lane.is_ready = False
+            if not lane.may_go(now_ms=now_ms):
+                continue
+            if not self._is_prepared(lane):
+                self._unprepared.append(lane)
+                continue
+            next_size = lane.next_size_bytes
+            if entries and size + next_size > REQUEST_BYTES:
+                lane.is_ready = True
+                self._ready.appendleft(lane)
+                break
+            batch = lane.start()
+            started.append((batch, lane))
+            entries.append(self._entries.of(batch, lane))
+            size += next_size
+            if lane.may_go(now_ms=now_ms):
+                lane.is_ready = True
+                self._ready.append(lane)
+        if started:
+            self._under_way.add_request(started)
+            writer.begin(produce_request(entries))
+
+    def _is_prepared(self, lane: Lane) -> bool:
+        """Whether the lane's next batch is sealed and encoded; does so if that takes no wait."""
         if lane.identity is None:
-            lane.follow(await self._get_identity())
-            self.look_at(lane)
             return False
         if lane.under_way_count == len(lane.unresolved):
             self._seal(lane)
-        if lane.unresolved[lane.under_way_count].encoded is None:
-            await self._encode(lane.unresolved[lane.under_way_count])
-            self.look_at(lane)
-            return False
+        batch = lane.unresolved[lane.under_way_count]
+        if batch.encoded is None:
+            if self._settings.codec is not Codec.NONE:
+                return False
+            batch.encode(Codec.NONE, self._clock.now_ms())
         return True
 
-    def _start(self, lane: Lane, fields: dict[int, bytes]) -> tuple[bytes | memoryview, ...]:
-        """Returns the entry of the lane's next batch, which is under way from now on."""
-        batch = lane.start()
-        self._under_way.append((batch, lane))
-        if batch.expected_offset is not None:
-            own = self._fields(lane.partition, batch.expected_offset)
-        elif lane.partition in fields:
-            own = fields[lane.partition]
-        else:
-            own = fields[lane.partition] = self._fields(lane.partition, None)
-        return produce_entry(self._stamped(batch, lane), own)
-
-    def _stamped(self, batch: OutgoingBatch, lane: Lane) -> Batch:
-        assert batch.encoded is not None
-        assert batch.sequence is not None
-        assert lane.identity is not None
-        if not self._settings.is_idempotent:
-            return batch.encoded
-        producer_id, epoch = lane.identity
-        header = batch.encoded.header._replace(
-            producer_id=producer_id, producer_epoch=epoch, base_sequence=batch.sequence
-        )
-        return batch.encoded._replace(header=header)
-
-    def _fields(self, partition: int, expected_offset: int | None) -> bytes:
-        assert self._topic is not None
-        return pb.ProduceEntry(
-            topic=self._topic.topic,
-            topic_id=self._topic.topic_id,
-            partition=partition,
-            expected_offset=expected_offset,
-        ).SerializeToString()
+    async def _prepare(self, lane: Lane) -> None:
+        """Does for the lane's next batch what takes a wait, and puts it in line again."""
+        if lane.may_go(now_ms=self._clock.monotonic_ms()):
+            if lane.identity is None:
+                lane.follow(await self._get_identity())
+            elif lane.under_way_count < len(lane.unresolved):
+                await self._encode(lane.unresolved[lane.under_way_count])
+        self.look_at(lane)
 
     async def _encode(self, batch: OutgoingBatch) -> None:
         codec, now_ms = self._settings.codec, self._clock.now_ms()
@@ -315,7 +345,11 @@ class Delivery:
             while (response := await call.read()) is not EOF:
                 assert isinstance(response, pb.ProduceResponse)
                 for result in response.results:
-                    self._take_answer(*self._under_way.popleft(), result)
+                    self._take_answer(*self._under_way.pop(), result)
+                if self._ready and not self._must_wait():
+                    self._wake.set()
+                if len(response.results) == 1:
+                    await asyncio.sleep(0)  # who waits for it goes first: reading costs a moment
             raise _StreamLostError(unreachable("the broker ended the stream"))
         except AioRpcError as failure:
             raise _StreamLostError(failure_of(failure)) from failure

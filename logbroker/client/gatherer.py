@@ -5,7 +5,7 @@ of a partition, at most one batch is open, and it is the last
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from logbroker.client import batcher
 from logbroker.client.batcher import FIELD_BYTES, TIMESTAMP_BYTES, Bytes, Share
@@ -14,11 +14,15 @@ from logbroker.client.connection import Connection
 from logbroker.client.delivery import Delivery, DeliverySettings
 from logbroker.client.lane import Lane
 from logbroker.client.outgoing_batch import OutgoingBatch
-from logbroker.client.producer_settings import GRANT_BYTES, ProducerSettings
+from logbroker.client.producer_settings import FIRST_GRANT_BYTES, GRANT_BYTES, ProducerSettings
 from logbroker.limits import RECORDS_PER_BATCH
+from logbroker.record.batch import Batch
 from logbroker.record.columns import Columns, RecordLimits, encode_batch
 from logbroker.record.compression import Codec
 from logbroker.topic.topic import Topic
+
+AT_ONCE_BYTES = 8 << 20
+"""Up to so much is encoded in one go, while nothing else runs; more goes batch by batch."""
 
 
 class Room(NamedTuple):
@@ -88,7 +92,10 @@ class Gatherer:
         return self.delivery.lanes[self._turn if partition is None else partition]
 
     def batch_with_room(self, lane: Lane, room: Room, *, alone: bool) -> OutgoingBatch | None:
-        """Returns the lane's open batch, made if need be, its room taken; None if there is none."""
+        """Returns the lane's open batch, made if need be, its room taken; None if there is none.
+
+        The delivery has to look at the lane once the record is in it.
+        """
         batch = lane.open
         if batch is not None and (alone or self._is_full(batch, room.bytes_in(batch))):
             self.seal(lane)
@@ -102,10 +109,11 @@ class Gatherer:
                 self.delivery.hurry()
                 return None
             if batch is None:
+                now_ms = self._clock.monotonic_ms()
                 batch = lane.open = OutgoingBatch(
                     lane.partition,
-                    lingers_until_ms=self._clock.monotonic_ms() + self._settings.linger_ms,
-                    deadline_ms=self._deadline_ms(),
+                    lingers_until_ms=now_ms + self._settings.linger_ms,
+                    deadline_ms=now_ms + self._settings.delivery_timeout_ms,
                 )
                 self.delivery.accept(batch, lane)
             batch.left += grant
@@ -131,6 +139,7 @@ class Gatherer:
         if lane.open is not None:
             self.seal(lane)
         self.delivery.accept(batch, lane)
+        self.delivery.look_at(lane)
         return True
 
     def sealed(self, columns: Columns, partition: int | None) -> list[OutgoingBatch]:
@@ -146,16 +155,15 @@ class Gatherer:
         keys: Sequence[Bytes | None] | None,
         timestamps_ms: Sequence[int] | None,
         partition: int | None,
-    ) -> OutgoingBatch | None:
-        """Returns columns as one batch, where that is sure to be right without a closer look.
+    ) -> list[OutgoingBatch] | None:
+        """Returns columns as batches, where that is sure to be right without a closer look.
 
-        That is: they go to one partition, and are so few bytes that no record is too large.
+        That is: no two records need go to different partitions, none is null or too large, and
+        all are so few bytes that they may be encoded in one go.
         """
         columns = Columns(values, keys, timestamps_ms)  # type: ignore[arg-type]  # or a TypeError
-        count, largest = len(values), min(self._max_batch_bytes, self.limits.record_bytes)
-        if not 0 < count <= RECORDS_PER_BATCH or self._codec is not Codec.NONE:
-            return None
-        if count * len(columns.values[0] or b"") > largest:
+        count = len(values)
+        if not count or self._codec is not Codec.NONE:
             return None
         if any(column is not None and len(column) != count for column in columns[1:3]):
             return None
@@ -164,13 +172,35 @@ class Gatherer:
         if partition is not None and not 0 <= partition < self.partition_count:
             return None
         try:
-            encoded = encode_batch(columns, now_ms=self._clock.now_ms())
+            batches = self._encoded_whole(columns) or self._encoded_in_parts(columns)
         except (TypeError, ValueError):
             return None  # the closer look says which record it is
-        if encoded.header.records_bytes > largest:
-            return None
-        place = self._next_turn() if partition is None else partition
-        return OutgoingBatch.of_encoded(place, encoded, self._deadline_ms())
+        deadline_ms = self._deadline_ms()
+        return [
+            OutgoingBatch.of_encoded(
+                self._next_turn() if partition is None else partition, batch, deadline_ms
+            )
+            for batch in batches
+        ] or None
+
+    def _encoded_whole(self, columns: Columns) -> list[Batch]:
+        """Returns one batch if all records together are not larger than one may be; or none."""
+        count, largest = len(columns.values), min(self._max_batch_bytes, self.limits.record_bytes)
+        if count > RECORDS_PER_BATCH or count * len(columns.values[0] or b"") > largest:
+            return []
+        encoded = encode_batch(columns, now_ms=self._clock.now_ms())
+        return [encoded] if encoded.header.records_bytes <= largest else []
+
+    def _encoded_in_parts(self, columns: Columns) -> list[Batch]:
+        """Returns batches if no record is too large, which costs little to see; or none."""
+        measured: list[Sequence[Any]] = [columns.values, columns.keys or [b""]]
+        if sum(max(map(len, column)) for column in measured) > self.limits.record_bytes:
+            return []
+        if sum(sum(map(len, column)) for column in measured) > AT_ONCE_BYTES:
+            return []
+        now_ms = self._clock.now_ms()
+        shares = batcher.cut(columns, 0, self._max_batch_bytes)
+        return [encode_batch(share.columns, now_ms=now_ms) for share in shares]
 
     def _shares(self, columns: Columns, partition: int | None) -> list[Share]:
         most = self._max_batch_bytes
@@ -191,7 +221,8 @@ class Gatherer:
         """Returns the room to add, so that `size` bytes fit, and no record over the limit does."""
         left = batch.left if batch else 0
         used = batch.granted_bytes - left if batch else 0
-        step = min(GRANT_BYTES, self.limits.record_bytes, self._max_batch_bytes - used)
+        step = min(max(FIRST_GRANT_BYTES, used), GRANT_BYTES)
+        step = min(step, self.limits.record_bytes, self._max_batch_bytes - used)
         return max(size, step) - left
 
     def _is_full(self, batch: OutgoingBatch, size: int) -> bool:

@@ -10,6 +10,8 @@ all goes again from the first unresolved one. So order is kept, and the broker r
 by its sequence what it had stored.
 """
 
+from collections import deque
+from itertools import islice
 from typing import NamedTuple
 
 from logbroker.client.outgoing_batch import OutgoingBatch
@@ -42,7 +44,7 @@ class Lane:
         self.partition = partition
         self.open: OutgoingBatch | None = None
         """Takes records. Not among the unresolved ones until it is sealed."""
-        self.unresolved: list[OutgoingBatch] = []
+        self.unresolved: deque[OutgoingBatch] = deque()
         self.under_way_count = 0
         self.identity: Identity | None = None if is_idempotent else NOBODY
         """None: a producer id is needed before anything can go."""
@@ -54,6 +56,8 @@ class Lane:
         self.last_error: LogbrokerError | None = None
         self._max_under_way = max_under_way
         self._under_way_bytes = 0
+        self._under_way_room = 0
+        self._unresolved_room = 0
         self._is_idempotent = is_idempotent
         self._is_rewinding = False
         self._next_sequence = 0
@@ -63,6 +67,7 @@ class Lane:
         assert batch.is_sealed
         assert batch is not self.open
         self.unresolved.append(batch)
+        self._unresolved_room += batch.granted_bytes
 
     def may_go(self, *, now_ms: int) -> bool:
         """Tells whether a batch may go now, be it one that must be sealed first."""
@@ -82,15 +87,21 @@ class Lane:
         """Of the batch that goes next, which is encoded."""
         return self.unresolved[self.under_way_count].size_bytes
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Of the records that wait, be they sealed or not. Less while the lane rewinds."""
+        gathered = self.open.granted_bytes - self.open.left if self.open else 0
+        return gathered + self._unresolved_room - self._under_way_room
+
     def _keeps_apart(self, batch: OutgoingBatch) -> bool:
         """Tells whether `batch` may follow what is under way: an expectation goes alone.
 
         Whether it holds is known only when all before it is stored, and a batch behind it
         must not find that it failed.
         """
-        others = self.unresolved[: self.under_way_count]
-        alone = [*others, batch] if others else []
-        return not any(each.expected_offset is not None for each in alone)
+        if not self.under_way_count:
+            return True
+        return batch.expected_offset is None and self.unresolved[0].expected_offset is None
 
     def follow(self, identity: Identity) -> None:
         """Takes on a producer id; sequences begin again."""
@@ -105,7 +116,8 @@ class Lane:
         """Returns the next batch, now under way and with its sequence."""
         assert self.identity is not None
         batch = self.unresolved[self.under_way_count]
-        self._under_way_bytes += self.next_size_bytes
+        self._under_way_bytes += batch.size_bytes
+        self._under_way_room += batch.granted_bytes
         self.under_way_count += 1
         batch.is_under_way = True
         if batch.sequence is None:
@@ -118,6 +130,7 @@ class Lane:
         """Takes the broker's answer; returns whether the lane should rest before it goes on."""
         self.under_way_count -= 1
         self._under_way_bytes -= batch.size_bytes
+        self._under_way_room -= batch.granted_bytes
         batch.is_under_way = False
         should_rest = False
         if not batch.is_answered:  # else it was given up meanwhile
@@ -163,11 +176,11 @@ class Lane:
         for batch in self.unresolved:
             batch.in_doubt |= batch.is_under_way
             batch.is_under_way = False
-        self.under_way_count = self._under_way_bytes = 0
+        self.under_way_count = self._under_way_bytes = self._under_way_room = 0
         self._is_rewinding = False
 
     def _fail(self, batch: OutgoingBatch, error: LogbrokerError, *, surely: bool) -> None:
-        later = self.unresolved[self.unresolved.index(batch) + 1 :]
+        later = list(islice(self.unresolved, self.unresolved.index(batch) + 1, None))
         is_free = surely and not any(each.in_doubt for each in later)
         if is_free and batch.sequence is not None and self._is_idempotent:
             self._next_sequence = batch.sequence  # nothing was stored: number the later ones anew
@@ -178,4 +191,5 @@ class Lane:
 
     def _resolve(self, batch: OutgoingBatch, answer: Receipt | LogbrokerError) -> None:
         self.unresolved.remove(batch)
+        self._unresolved_room -= batch.granted_bytes
         batch.answer(answer)

@@ -36,6 +36,10 @@ class LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
+        if tasks := asyncio.all_tasks(self.loop):  # gRPC's own, of calls that have just ended
+            for task in tasks:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.wait(tasks))
         self.loop.close()
 
 

@@ -17,7 +17,7 @@ from logbroker.client.delivered import DeliveredBatch
 from logbroker.client.lease import Lease
 from logbroker.client.lease_keeper import LeaseKeeper
 from logbroker.client.logs import ClientLog
-from logbroker.client.record_batch import RecordBatch, batch_of
+from logbroker.client.record_batch import RecordBatch, check_records
 from logbroker.client.retry import failure_of, unreachable, wait_ms
 from logbroker.client.settlements import Outbox, Turn
 from logbroker.errors import DataLossError, InternalError, LogbrokerError
@@ -26,6 +26,7 @@ from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1 import group_pb2
 from logbroker.wire.convert_groups import group_settings_of, group_settings_to_proto
+from logbroker.wire.fetch_response import batch_of
 
 Stream = StreamStreamCall[bytes, pb.ConsumeResponse]
 
@@ -303,6 +304,7 @@ class Membership:
         for stored in response.batches:
             try:
                 batch = batch_of(stored)
+                check_records(batch)
                 first, end = batch.header.base_offset, batch.header.next_offset
                 own = lease.held.within(first, end)
                 if not own:

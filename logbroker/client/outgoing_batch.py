@@ -160,12 +160,21 @@ class OutgoingBatch:
     async def wait_answered(self, index: int = -1) -> None:
         """Returns once it is stored or failed. An `index` says whose receipt is awaited."""
         if not self.is_answered:
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters[waiter] = index
+            waiter = self.add_waiter(index)
             try:
                 await waiter
             finally:
-                self._waiters.pop(waiter, None)
+                self.drop_waiter(waiter)
+
+    def add_waiter(self, index: int) -> asyncio.Future[None]:
+        """Returns a future that is done once the batch is answered."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = index
+        return waiter
+
+    def drop_waiter(self, waiter: asyncio.Future[None]) -> None:
+        """Forgets a waiter, answered or not."""
+        self._waiters.pop(waiter, None)
 
     def see_error(self, index: int) -> LogbrokerError | None:
         """Returns the error, if there is one, and notes that the record's owner has seen it."""

@@ -13,12 +13,13 @@ from grpc.aio import EOF, AioRpcError
 
 from logbroker.client.connection import Connection
 from logbroker.client.logs import ClientLog
-from logbroker.client.record_batch import RecordBatch, batch_of
+from logbroker.client.record_batch import RecordBatch, check_records
 from logbroker.client.retry import failure_of, may_pass, unreachable, wait_ms
 from logbroker.errors import DataLossError, LogbrokerError, OffsetOutOfRangeError
+from logbroker.record.batch import Batch
 from logbroker.topic.topic import Topic
 from logbroker.v1 import fetch_service_pb2 as pb
-from logbroker.v1.stored_batch_pb2 import StoredBatch
+from logbroker.wire.fetch_response import Response, read_fetch_response
 
 NO_STOP = 1 << 63
 LEAST_FETCH_BYTES = 64 << 10
@@ -171,7 +172,7 @@ class PartitionStream:
             self._reset(error)
         elif isinstance(error, DataLossError):
             self._pass_damage(error)
-        elif may_pass(error) and error.reason != "TOPIC_DAMAGED":
+        elif may_pass(error):
             await self._wait(error)
         else:
             raise error
@@ -180,12 +181,13 @@ class PartitionStream:
         timeout_ms = self._connection.timeout_ms
         await self._connection.wait_ready(self._clock.monotonic_ms() + timeout_ms)
         call = self._connection.open_answers(
-            "FetchService/Fetch", self._request(), pb.FetchResponse
+            "FetchService/Fetch", self._request(), read_fetch_response
         )
         try:
             while (response := await call.read()) is not EOF:
-                assert isinstance(response, pb.FetchResponse)
+                assert isinstance(response, Response)
                 self._take(response)
+                del response  # its bytes go when the application has dropped its batches
                 if self.is_finished:
                     return
                 while self._buffered_bytes >= self._settings.budget_bytes:
@@ -219,7 +221,7 @@ class PartitionStream:
             request.position = pb.START_POSITION_EARLIEST
         return request
 
-    def _take(self, response: pb.FetchResponse) -> None:
+    def _take(self, response: Response) -> None:
         if self._attempt:
             self._attempt = 0
             log.info("reader has the broker again", partition=self.partition, offset=self._ahead)
@@ -229,6 +231,7 @@ class PartitionStream:
                 self._stop = min(self._stop, response.high_watermark)
         for stored in response.batches:
             try:
+                check_records(stored)
                 self._take_batch(stored)
             except DataLossError as error:
                 self._pass_damage(error)
@@ -241,9 +244,8 @@ class PartitionStream:
         self.position = offset
         self.has_started.set()
 
-    def _take_batch(self, stored: StoredBatch) -> None:
-        stored_batch = batch_of(stored)
-        batch = RecordBatch(stored_batch, self.partition, self._ahead, self._stop)
+    def _take_batch(self, stored: Batch) -> None:
+        batch = RecordBatch(stored, self.partition, self._ahead, self._stop)
         if batch.first_offset < batch.end_offset:
             self._ahead = batch.end_offset
             self._buffered_bytes += batch.size_bytes
@@ -267,14 +269,18 @@ class PartitionStream:
     def _pass_damage(self, error: DataLossError) -> None:
         if not self._settings.skip_damage or "next_offset" not in error.details:
             raise error
+        if not self._is_placed:  # the damage is where it starts, wherever that is
+            self._place(int(error.details.get("offset", self._ahead)))
         to = int(error.details["next_offset"])
+        if to <= self._ahead:
+            raise error
         count = max(0, min(to, self._stop) - self._ahead)
         log.warning(
             "reader skipped damaged records", topic=self._topic.topic, partition=self.partition,
             offset=self._ahead, next_offset=to, skipped=count,
         )  # fmt: skip
         self._inbox.note_skipped(count)
-        self._ahead = max(self._ahead, to)
+        self._ahead = to
         self.is_finished = self._ahead >= self._stop
 
     async def _wait(self, error: LogbrokerError) -> None:

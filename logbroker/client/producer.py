@@ -48,6 +48,7 @@ class Producer:
         self._starting: asyncio.Task[None] | None = None
         self._closed_because = ""
         self._failed: deque[OutgoingBatch] = deque(maxlen=KEPT_FAILURES)
+        self._publishing_count = 0
         # Batches that `send` may add to without looking further. Sealed ones have no room.
         self._full = OutgoingBatch(0)
         self._full.left = SEALED
@@ -106,8 +107,15 @@ class Producer:
         With `expected_offset`, it is stored only if this is the partition's next offset;
         else PreconditionError UNEXPECTED_OFFSET.
         """
-        receipt = await self._send(value, key, headers, timestamp_ms, partition, expected_offset)
-        return await receipt
+        self._publishing_count += 1
+        try:
+            return await (
+                await self._send(
+                    value, key, headers, timestamp_ms, partition, expected_offset, is_awaited=True
+                )
+            )
+        finally:
+            self._publishing_count -= 1
 
     async def send_many(
         self,
@@ -121,17 +129,17 @@ class Producer:
 
         The fastest way in. All are checked first: InvalidError means that none is sent.
         """
-        await self._prepare()
-        at_once = None
+        if not self._is_prepared():
+            await self._prepare()
+        batches = None
         if headers is None:
-            at_once = self._gatherer.at_once(values, keys, timestamps_ms, partition)
-        if at_once is not None:
-            batches = [at_once]
-        else:
+            batches = self._gatherer.at_once(values, keys, timestamps_ms, partition)
+        if batches is None:
             limits = self._gatherer.limits
             columns = batcher.checked(values, keys, timestamps_ms, headers, limits)
-            place = await self._checked_partition(partition)
-            batches = self._gatherer.sealed(columns, place)
+            if partition is not None and not 0 <= partition < self._partition_count:
+                await self._find_partition(partition)
+            batches = self._gatherer.sealed(columns, partition)
         for batch in batches:
             while not self._gatherer.send_sealed(batch):
                 await self._wait_room()
@@ -210,14 +218,19 @@ class Producer:
         timestamp_ms: int | None,
         partition: int | None,
         expected_offset: int | None,
+        *,
+        is_awaited: bool = False,
     ) -> PendingReceipt:
         """Does what `send` does, for every record and every state."""
-        await self._prepare()
+        if not self._is_prepared():
+            await self._prepare()
         plain_value = batcher.as_bytes(value, "value")
         plain_key = batcher.as_bytes(key, "key")
         made = batcher.as_headers(headers, self._gatherer.limits)
         size = batcher.check_size(plain_value, plain_key, made, self._gatherer.limits)
-        place = await self._checked_partition(partition)
+        place = partition
+        if place is not None and not 0 <= place < self._partition_count:
+            await self._find_partition(place)
         if place is None and plain_key is not None:
             place = crc32(plain_key) % self._partition_count
         room = Room(size, plain_key is not None, timestamp_ms is not None)
@@ -234,9 +247,12 @@ class Producer:
         )
         if is_alone:
             self._gatherer.seal(lane)
-            self._delivery.look_at(lane)
         else:
             self._remember(batch, is_spread=place is None)
+        if is_awaited and self._publishing_count == 1:  # nobody adds to its batch in this turn
+            self._delivery.send_now(lane)
+        else:
+            self._delivery.look_at(lane)
         if self._gatherer.has_filled:
             self._gatherer.has_filled = False
             await asyncio.sleep(0)
@@ -283,9 +299,13 @@ class Producer:
             raise PreconditionError("CLIENT_CLOSED", self._closed_because)
         self._connection.check_open()
 
-    async def _prepare(self) -> None:
-        """Returns once topic and limits are known, and not too old."""
+    def _is_prepared(self) -> bool:
+        """Whether topic and limits are known, and not too old."""
         self.check_open()
+        return self._metadata is not None and not self._is_old()
+
+    async def _prepare(self) -> None:
+        """Returns once topic and limits are known; asks anew if they are old."""
         if self._metadata is None:
             if self._starting is None:
                 self._starting = asyncio.create_task(self._fetch())
@@ -325,16 +345,14 @@ class Producer:
         self._partition_count = topic.partition_count
         self._keyed += [self._full] * (topic.partition_count - len(self._keyed))
 
-    async def _checked_partition(self, partition: int | None) -> int | None:
-        """Returns the partition; NotFoundError if the topic has none of this number."""
-        if partition is not None and not 0 <= partition < self._partition_count:
-            if self._starting is None:
-                self._starting = asyncio.create_task(self._refresh())
-            await asyncio.shield(self._starting)
-            if not 0 <= partition < self._partition_count:
-                message = f"{self.topic} has partitions 0 to {self._partition_count - 1}"
-                raise NotFoundError(
-                    "PARTITION_NOT_FOUND", f"no partition {partition}: {message}",
-                    topic=self.topic, partition=partition,
-                )  # fmt: skip
-        return partition
+    async def _find_partition(self, partition: int) -> None:
+        """Returns if the topic has grown and has this partition now; else NotFoundError."""
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._refresh())
+        await asyncio.shield(self._starting)
+        if not 0 <= partition < self._partition_count:
+            message = f"{self.topic} has partitions 0 to {self._partition_count - 1}"
+            raise NotFoundError(
+                "PARTITION_NOT_FOUND", f"no partition {partition}: {message}",
+                topic=self.topic, partition=partition,
+            )  # fmt: skip

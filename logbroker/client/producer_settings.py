@@ -6,8 +6,10 @@ from logbroker.errors import InvalidError
 from logbroker.limits import BATCH_BYTES_CEILING, SEQUENCE_WINDOW
 from logbroker.record.compression import Codec
 
-GRANT_BYTES = 16 << 10
-"""Room is given to a batch in steps of this size: what many open batches hold unused."""
+FIRST_GRANT_BYTES = 16 << 10
+"""The room a batch is given first: what many open batches hold unused..."""
+GRANT_BYTES = 64 << 10
+"""... and the most it is given at once: as much again as it has used, up to this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class ProducerSettings:
             ("max_batch_bytes", 1, BATCH_BYTES_CEILING),
             ("linger_ms", 0, 3_600_000),
             ("max_in_flight", 1, SEQUENCE_WINDOW),
-            ("buffer_bytes", GRANT_BYTES, 1 << 40),
+            ("buffer_bytes", FIRST_GRANT_BYTES, 1 << 40),
             ("delivery_timeout_ms", 1, 1 << 40),
         ):
             if not low <= getattr(self, name) <= high:

@@ -143,14 +143,14 @@ class Reader:
     def position(self, partition: int) -> int:
         """Returns the next offset of this partition to be handed out.
 
-        NotFoundError if it is not read here; PreconditionError before the reader is open.
+        NotFoundError if it is not read here; InvalidError before the reader is open.
         """
         if (offset := self._cursor.offset(partition)) is not None:
             return offset
         stream = self._stream(partition)
         if stream.position is None:
             message = "open the reader first: where it starts is not known yet"
-            raise PreconditionError("INVALID_ARGUMENT", message)
+            raise InvalidError("INVALID_ARGUMENT", message)
         return stream.position
 
     def positions(self) -> dict[int, int]:

@@ -32,7 +32,12 @@ class PendingReceipt:
     def __await__(self) -> Generator[Any, None, "PendingReceipt"]:
         batch = self._batch
         if batch.receipt is None:
-            yield from batch.wait_answered(self._index).__await__()
+            if batch.error is None:
+                waiter = batch.add_waiter(self._index)
+                try:
+                    yield from waiter
+                finally:
+                    batch.drop_waiter(waiter)
             if error := batch.see_error(self._index):
                 raise error
         return self

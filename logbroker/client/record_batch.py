@@ -22,7 +22,6 @@ from logbroker.record.columns import Columns
 from logbroker.record.compression import decompress
 from logbroker.record.record import Header, Record
 from logbroker.v1 import records_pb2
-from logbroker.v1.stored_batch_pb2 import StoredBatch
 from logbroker.wire.convert import headers_of
 
 _new_tuple: Callable[[type[Record], tuple[Any, ...]], Record] = tuple.__new__
@@ -210,25 +209,10 @@ class RecordCursor:
         return batch.behind(batch.offsets[-left]) if batch is not None and left else None
 
 
-def batch_of(stored: StoredBatch) -> Batch:
-    """Returns a fetched batch; DataLossError unless its records are what was produced."""
-    records = stored.records
-    header = BatchHeader(
-        stored.base_offset,
-        stored.append_time_ms,
-        stored.record_count,
-        stored.offset_span,
-        stored.max_timestamp_ms,
-        stored.attributes,
-        stored.producer_id,
-        stored.producer_epoch,
-        stored.base_sequence,
-        stored.records_crc,
-        len(records),
-    )
-    if crc32c(records) != header.records_crc:
-        raise damaged(header, "their checksum does not hold")
-    return Batch(header, records)
+def check_records(batch: Batch) -> None:
+    """Raises DataLossError unless a fetched batch's records are what was produced."""
+    if crc32c(batch.records) != batch.header.records_crc:
+        raise damaged(batch.header, "their checksum does not hold")
 
 
 def damaged(header: BatchHeader, why: str) -> DataLossError:

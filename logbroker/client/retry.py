@@ -34,8 +34,11 @@ class Backoff:
 
 
 def may_pass(error: LogbrokerError) -> bool:
-    """Tells whether the same call may succeed later: a lost connection, a full disk."""
-    return error.may_retry
+    """Tells whether the same call may soon succeed: a lost connection, a full disk.
+
+    Not TOPIC_DAMAGED: that waits for an operator.
+    """
+    return error.may_retry and error.reason != "TOPIC_DAMAGED"
 
 
 def failure_of(failure: AioRpcError) -> LogbrokerError:

@@ -143,7 +143,7 @@ class Batch(NamedTuple):
         return b"".join((self.header.encode(seed), self.records))
 
     @classmethod
-    def decode(cls, data: bytes, seed: int, at: int = 0) -> Self:
+    def decode(cls, data: bytes | memoryview, seed: int, at: int = 0) -> Self:
         """Reads the whole batch at `at`; DataLossError unless both checksums hold."""
         header = BatchHeader.decode(data, seed, at)
         records = data[at + HEADER.size : at + header.size_bytes]

@@ -1,11 +1,14 @@
 """FetchService: translate in, call one broker verb, translate out."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import grpc
 
 from logbroker.broker.fetch import At, Edge, Fetched, FetchSpec
+from logbroker.broker.response_room import ResponseRoom
 from logbroker.errors import InvalidError
 from logbroker.server.open_streams import OpenStreams
 from logbroker.v1 import fetch_service_pb2 as pb
@@ -21,7 +24,8 @@ EDGES = {
 class Fetching(Protocol):
     """What this service asks of the broker."""
 
-    def fetch(self, spec: FetchSpec) -> AsyncIterator[Fetched]: ...
+    def response_room(self) -> ResponseRoom: ...
+    def fetch(self, spec: FetchSpec, room: ResponseRoom) -> AsyncGenerator[Fetched]: ...
     async def find_offset(
         self, topic: str, topic_id: str, partition: int, timestamp_ms: int
     ) -> int | None: ...
@@ -33,6 +37,8 @@ class FetchService:
     def __init__(self, broker: Fetching, streams: OpenStreams) -> None:
         self._broker = broker
         self._streams = streams
+        self._rooms = WeakValueDictionary[str, ResponseRoom]()
+        """By connection, as long as one of its streams is open."""
 
     def handler(self) -> grpc.GenericRpcHandler:
         """Returns the handlers of this service's methods."""
@@ -48,11 +54,16 @@ class FetchService:
         }
         return grpc.method_handlers_generic_handler("logbroker.v1.FetchService", methods)
 
-    async def Fetch(self, request: pb.FetchRequest, context: Any) -> AsyncIterator[bytes]:
+    async def Fetch(self, request: pb.FetchRequest, context: Any) -> None:
         """Streams batches from a place on."""
+        room = self._rooms.setdefault(context.peer(), self._broker.response_room())
         with self._streams.entered():
-            async for found in self._broker.fetch(_spec(request)):
-                yield fetch_response(**found._asdict())
+            async with aclosing(self._broker.fetch(_spec(request), room)) as responses:
+                async for found in responses:
+                    response = fetch_response(**found._asdict())
+                    del found  # its buffer is for the next read, of whichever stream
+                    await context.write(response)
+                    del response  # a stream that waits for records must not hold its last ones
 
     async def FindOffset(self, request: pb.FindOffsetRequest, context: Any) -> Any:
         """Looks a time up."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -10,6 +10,7 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from logbroker.errors import InternalError, InvalidError, LogbrokerError
+from logbroker.server.open_streams import OpenStreams
 from logbroker.wire.status import status_of
 
 log = structlog.get_logger()
@@ -23,8 +24,9 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
     refused like any other bad call; gRPC would say INTERNAL, which is not the caller's fault.
     """
 
-    def __init__(self, error_counts: Counter[str]) -> None:
+    def __init__(self, error_counts: Counter[str], streams: OpenStreams) -> None:
         self._error_counts = error_counts
+        self._streams = streams
 
     async def intercept_service(
         self,
@@ -45,7 +47,7 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
             )
         if handler.unary_stream:
             return grpc.unary_stream_rpc_method_handler(
-                self._of_stream(handler.unary_stream, method, read),
+                self._of_call(handler.unary_stream, method, read),  # it writes its responses
                 response_serializer=handler.response_serializer,
             )
         return grpc.unary_unary_rpc_method_handler(
@@ -58,19 +60,8 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
     ) -> Callable[..., Any]:
         async def wrapped(data: Any, context: Any) -> Any:
             try:
+                self._streams.begin_call()
                 return await call(_read(read, data), context)
-            except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
-                await self._abort(error, method, context)
-
-        return wrapped
-
-    def _of_stream(
-        self, stream: Callable[..., Any], method: str, read: Callable[[Any], Any]
-    ) -> Callable[..., Any]:
-        async def wrapped(data: Any, context: Any) -> AsyncIterator[Any]:
-            try:
-                async for response in stream(_read(read, data), context):
-                    yield response
             except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
                 await self._abort(error, method, context)
 
@@ -79,6 +70,8 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
     async def _abort(self, error: Exception, method: str, context: Any) -> None:
         if isinstance(error, (grpc.aio.AbortError, asyncio.CancelledError)):
             raise error
+        if _is_gone(error):
+            raise asyncio.CancelledError from error
         if not isinstance(error, LogbrokerError):
             log.error("broker fault", method=method, exc_info=error)
             message = f"an unforeseen {type(error).__name__}; the broker's log says more"
@@ -86,6 +79,13 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
         self._error_counts[error.reason] += 1
         log.info("call failed", method=method, reason=error.reason, error=str(error))
         await context.abort_with_status(status_of(error))
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Returns whether a write failed, perhaps in a task of the call: nobody is there any more."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_gone, error.exceptions))
+    return isinstance(error, grpc.aio.InternalError)
 
 
 def _as_it_is(data: Any) -> Any:

@@ -154,31 +154,40 @@ class ProduceStream:
             self._reader.cancel()
 
     async def _read(self) -> None:
-        while not self._is_stopped:
-            self._is_waiting = True
-            data = await self._context.read()
-            if data is grpc.aio.EOF:
-                return
-            size = len(data)
-            await self._own.wait_room(size)
-            await self._broker.budget.wait_room(size)
-            self._is_waiting = False
-            self._held += size
-            try:
-                entries = entries_of(data)
-            except InvalidError as error:
-                self._failure = error
-                return
-            begun = [self._begin(produced) for produced in entries]
-            if not begun:
-                self._give(size)
-            elif not self._under_way and _can_answer(begun):
-                await self._context.write(_response(map(self._result_of, begun)))
-                self._give(size)
-            else:
-                self._under_way += ((under_way, 0) for under_way in begun[:-1])
-                self._under_way.append((begun[-1], size))
-                self._has_more.set()
+        while not self._is_stopped and await self._read_one():
+            pass
+
+    async def _read_one(self) -> bool:
+        """Reads a request and begins what it asks for; returns False at the end of them.
+
+        Its frame ends with each request, so that a stream that waits holds no last one. So
+        does that of `_answer_next`.
+        """
+        self._is_waiting = True
+        data = await self._context.read()
+        if data is grpc.aio.EOF:
+            return False
+        size = len(data)
+        await self._own.wait_room(size)
+        await self._broker.budget.wait_room(size)
+        self._is_waiting = False
+        self._held += size
+        try:
+            entries = entries_of(data)
+        except InvalidError as error:
+            self._failure = error
+            return False
+        begun = [self._begin(produced) for produced in entries]
+        if not begun:
+            self._give(size)
+        elif not self._under_way and _can_answer(begun):
+            await self._context.write(_response(map(self._result_of, begun)))
+            self._give(size)
+        else:
+            self._under_way += ((under_way, 0) for under_way in begun[:-1])
+            self._under_way.append((begun[-1], size))
+            self._has_more.set()
+        return True
 
     def _begin(self, produced: Produced) -> Appending | LogbrokerError:
         try:
@@ -191,15 +200,18 @@ class ProduceStream:
             await self._has_more.wait()
             self._has_more.clear()
             while self._under_way:
-                first, _ = self._under_way[0]
-                if isinstance(first, Appending):
-                    await first.wait_done()
-                begun = islice(self._under_way, RESULTS_PER_RESPONSE)
-                done = list(takewhile(lambda one: _is_known(one[0]), begun))
-                await self._context.write(_response(self._result_of(one) for one, _ in done))
-                for _, size in done:  # only now: while any is left, the reader answers nothing
-                    self._under_way.popleft()
-                    self._give(size)
+                await self._answer_next()
+
+    async def _answer_next(self) -> None:
+        first, _ = self._under_way[0]
+        if isinstance(first, Appending):
+            await first.wait_done()
+        begun = islice(self._under_way, RESULTS_PER_RESPONSE)
+        done = list(takewhile(lambda one: _is_known(one[0]), begun))
+        await self._context.write(_response(self._result_of(one) for one, _ in done))
+        for _, size in done:  # only now: while any is left, the reader answers nothing
+            self._under_way.popleft()
+            self._give(size)
 
     def _result_of(self, under_way: Appending | LogbrokerError) -> record_pb2.ProduceResult:
         try:

@@ -28,8 +28,9 @@ class Bounds(NamedTuple):
 class Run(NamedTuple):
     """Whole batches, one after the other."""
 
-    batches: bytes
-    """As the file has them and FetchResponse takes them."""
+    batches: bytes | memoryview
+    """As the file has them and FetchResponse takes them. Its bytes never change; while it is
+    held, the buffer that it is a view of cannot be used again."""
     next_offset: int
     """Where to read on."""
 

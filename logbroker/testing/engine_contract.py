@@ -87,12 +87,12 @@ async def values_from(log: PartitionLog, offset: int, max_bytes: int = EVERYTHIN
     return values
 
 
-def records_of(data: bytes, partition: PartitionId = PARTITION) -> list[Record]:
+def records_of(data: bytes | memoryview, partition: PartitionId = PARTITION) -> list[Record]:
     """Returns the records of a run."""
     return [record for batch in batches_of(data, partition) for record in decode_records(batch)]
 
 
-def batches_of(data: bytes, partition: PartitionId = PARTITION) -> list[Batch]:
+def batches_of(data: bytes | memoryview, partition: PartitionId = PARTITION) -> list[Batch]:
     """Returns the batches of a run; DataLossError unless each is whole and sound."""
     batches, at = [], 0
     while at < len(data):

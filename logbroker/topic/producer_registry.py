@@ -1,4 +1,4 @@
-"""What is kept of producers besides the log: ids given out, tables as of an offset. Pure.
+"""What is kept of producers besides the log: tables as of an offset. Pure.
 
 The sequences themselves are in the headers of the log. A saved table shortens the way:
 after a restart only the headers from its offset on are read.
@@ -11,13 +11,6 @@ from typing import Any
 from logbroker.errors import DataLossError
 from logbroker.record.partition_id import PartitionId
 from logbroker.topic.producers import ProducerTable
-
-
-@dataclass(frozen=True, slots=True)
-class IdsReserved:
-    """Ids below this one may have been given out."""
-
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +30,8 @@ class TopicForgotten:
     topic_id: str
 
 
-ProducerEvent = IdsReserved | TableSaved | TopicForgotten
-KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (IdsReserved, TableSaved, TopicForgotten)
-}
+ProducerEvent = TableSaved | TopicForgotten
+KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (TableSaved, TopicForgotten)}
 
 
 def encode(event: ProducerEvent) -> bytes:
@@ -62,8 +53,6 @@ class ProducerRegistry:
     """`apply` is the only way it changes, live and at replay alike."""
 
     def __init__(self) -> None:
-        self.reserved_end = 1
-        """Ids from here on have never been given out. 0 stands for no producer."""
         self._tables: dict[tuple[str, int], TableSaved] = {}
 
     def table_of(self, partition: PartitionId) -> tuple[int, ProducerTable]:
@@ -85,8 +74,6 @@ class ProducerRegistry:
     def apply(self, event: ProducerEvent) -> None:
         """Takes in one event."""
         match event:
-            case IdsReserved(end):
-                self.reserved_end = max(end, self.reserved_end)
             case TableSaved(topic_id, partition):
                 self._tables[topic_id, partition] = event
             case TopicForgotten(topic_id):
@@ -95,4 +82,4 @@ class ProducerRegistry:
 
     def snapshot(self) -> list[ProducerEvent]:
         """Returns the events that make an empty registry equal to this one."""
-        return [IdsReserved(self.reserved_end), *self._tables.values()]
+        return list(self._tables.values())

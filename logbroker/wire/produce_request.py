@@ -4,7 +4,9 @@ Our clients send the batch first and in exactly the stored layout, so that its r
 need no copy and its header no parser. Any other order and encoding is read as well.
 """
 
+import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -15,6 +17,9 @@ from logbroker.v1.produce_service_pb2 import ProduceEntry, ProduceRequest
 
 ENTRIES_PER_REQUEST = 1 << 14
 """Bounds what a request of many small entries costs."""
+
+FRONT = struct.Struct(HEADER.format.replace("4s", "I"))
+"""A header with its two lengths as numbers, to be told apart from padded varints."""
 
 ENTRY_TAG = 0x0A
 """Field 1, length-delimited."""
@@ -82,7 +87,7 @@ def _as_stored(data: memoryview, start: int, end: int) -> Produced | None:
     """Reads an entry that begins with a batch in the stored layout; None for any other."""
     if end > len(data) or end - start < HEADER.size:
         return None
-    packed: Sequence[int] = HEADER.unpack_from(data, start)
+    packed: Sequence[int] = FRONT.unpack_from(data, start)
     if packed[::2] != TAGS:
         return None
     length, *fields, _, records_length = packed[1::2]
@@ -91,12 +96,24 @@ def _as_stored(data: memoryview, start: int, end: int) -> Produced | None:
     is_whole = header.records_bytes >= 0 and records_end <= end
     if not is_whole or _padded(length) != header.size_bytes - LENGTH_BYTES:
         return None
-    rest = ProduceEntry.FromString(bytes(data[records_end:end]))
-    if rest.HasField("batch"):
-        return None  # it is in two parts, to be merged
+    rest = _fields_of(bytes(data[records_end:end]))
+    if rest is None:
+        return None  # the batch is in two parts, to be merged
     if not header.offset_span:
         header = header._replace(offset_span=header.record_count)
-    return _produced(rest, Batch(header, data[start + HEADER.size : records_end]))
+    topic, topic_id, partition, expected_offset = rest
+    batch = Batch(header, data[start + HEADER.size : records_end])
+    return Produced(topic, topic_id, partition, batch, expected_offset)
+
+
+@lru_cache(maxsize=4_096)
+def _fields_of(data: bytes) -> tuple[str, str, int, int | None] | None:
+    """Reads what stands behind a batch: the same bytes again and again."""
+    fields = ProduceEntry.FromString(data)
+    if fields.HasField("batch"):
+        return None
+    expected = fields.expected_offset if fields.HasField("expected_offset") else None
+    return fields.topic, fields.topic_id, fields.partition, expected
 
 
 def _varint(value: int) -> bytes:
@@ -108,17 +125,11 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _padded(varint: object) -> int:
-    """Returns the value of a varint in 4 bytes; -1 where it has fewer or more."""
-    assert isinstance(varint, bytes)
-    one, two, three, four = varint
-    is_padded = one & two & three & 128 and four < 128
-    return one & 127 | (two & 127) << 7 | (three & 127) << 14 | four << 21 if is_padded else -1
-
-
-def _produced(fields: ProduceEntry, batch: Batch) -> Produced:
-    expected = fields.expected_offset if fields.HasField("expected_offset") else None
-    return Produced(fields.topic, fields.topic_id, fields.partition, batch, expected)
+def _padded(varint: int) -> int:
+    """Returns the value of a varint in 4 bytes, read as one number; -1 if it is of other size."""
+    if varint & 0x80808080 != 0x00808080:
+        return -1
+    return varint & 0x7F | varint >> 1 & 0x3F80 | varint >> 2 & 0x1FC000 | varint >> 3 & 0xFE00000
 
 
 def _parsed(fields: ProduceEntry) -> Produced:
@@ -136,4 +147,6 @@ def _parsed(fields: ProduceEntry) -> Produced:
         batch.records_crc,
         len(batch.records),
     )
-    return _produced(fields, Batch(header, batch.records))
+    expected = fields.expected_offset if fields.HasField("expected_offset") else None
+    found = Batch(header, batch.records)
+    return Produced(fields.topic, fields.topic_id, fields.partition, found, expected)

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from logbroker.broker.broker import Broker, open_broker
 from logbroker.clock import Clock, SystemClock
-from logbroker.config import LogConfig, StorageConfig
+from logbroker.config import LimitsConfig, LogConfig, StorageConfig
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage.file.engine import FileEngine
 from logbroker.storage.file.partition_log import FilePartitionLog
@@ -54,5 +55,20 @@ def shorten(path: Path, cut: int) -> None:
 
 def log_lines(broker: BrokerProcess, event: str = "") -> list[dict[str, object]]:
     """Returns what a broker has logged, of all its runs, or the events of this name."""
-    lines = [json.loads(line) for line in broker.log_file.read_text().splitlines()]
+    written = broker.log_file.read_text().splitlines()
+    lines = [json.loads(line) for line in written if line.startswith("{")]  # gRPC writes there too
     return [line for line in lines if event in {"", line["event"]}]
+
+
+@asynccontextmanager
+async def open_broker_on(data_dir: Path) -> AsyncIterator[Broker]:
+    """Opens a broker in this process, without its server, and stops it cleanly at the end."""
+    clock = SystemClock()
+    engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock)
+    try:
+        async with open_broker(
+            engine, clock, defaults=LogConfig(), limits=LimitsConfig()
+        ) as broker:
+            yield broker
+    finally:
+        await engine.close()

@@ -1,9 +1,13 @@
 """C01: after a kill every answered record is there once, and a torn tail costs what is torn."""
 
 import asyncio
+import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
+from subprocess import DEVNULL
 
 import pytest
 from structlog.testing import capture_logs
@@ -59,6 +63,75 @@ async def test_c01a_every_answered_record_is_there_once_and_in_order_after_each_
             assert await _check(client, _acked(writers)) == len(_acked(writers))
     finally:
         assert broker.stop() == 0
+
+
+@pytest.mark.slow
+async def test_c01a_kills_while_retention_is_at_work_take_nothing_back(tmp_path):
+    """No offset falls, and what is not yet dropped is there without a gap."""
+    random = Random(SEED)
+    broker = BrokerProcess(tmp_path / "data", "--set", "storage.check_interval_ms=20").start()
+    try:
+        async with Client(broker.address) as client:
+            settings = TopicSettings(segment_bytes=16 << 10, retention_bytes=64 << 10)
+            await client.admin.create_topic("orders", settings=settings)
+            writers = [NumberedWriter(client, "orders", writer) for writer in range(2)]
+            stop, start, end = asyncio.Event(), 0, 0
+            async with asyncio.TaskGroup() as tasks:
+                for writer in writers:
+                    tasks.create_task(writer.run(stop))
+                for _ in range(effort(3, 20)):
+                    count = len(_acked(writers)) + random.randrange(500, 1_500)
+                    await becomes_true(
+                        lambda count=count: len(_acked(writers)) >= count,
+                        "the writers go on after a restart",
+                        within_s=60,
+                    )
+                    broker.kill()
+                    acked = {offset for writer in writers for offset in writer.acked.values()}
+                    await asyncio.to_thread(broker.start)
+                    [part] = (await client.admin.get_topic("orders")).partitions
+                    assert part.log_start_offset >= start
+                    assert part.high_watermark >= max(end, max(acked) + 1)
+                    start, end = part.log_start_offset, part.high_watermark
+                    offsets = [record.offset for record in await read_records(client, "orders")]
+                    assert offsets[0] >= start > 0
+                    assert offsets == list(range(offsets[0], offsets[-1] + 1))
+                    assert offsets[-1] + 1 >= end
+                stop.set()
+            assert log_lines(broker, "data lost") == []
+    finally:
+        broker.stop()
+
+
+@pytest.mark.slow
+async def test_c01a_kills_while_it_starts_lose_nothing_either(tmp_path):
+    random = Random(SEED)
+    with BrokerProcess(tmp_path / "data") as broker:
+        async with Client(broker.address) as client:
+            settings = TopicSettings(segment_bytes=16 << 10)
+            await client.admin.create_topic("orders", 8, settings)
+            for partition in range(8):
+                await write_numbered(client, "orders", range(150), partition=partition)
+            started = time.monotonic()
+            broker.kill()
+            await asyncio.to_thread(broker.start)
+            start_s = time.monotonic() - started
+            broker.kill()
+            for partition in range(8):  # and each of them has a torn tail to cut
+                cut_and_leave_room(files(broker.data_dir, "orders", partition)[-1], 7, b"")
+            serve = [sys.executable, "-m", "logbroker", "serve", "--grpc", "127.0.0.1:0"]
+            for _ in range(effort(4, 40)):
+                process = await asyncio.create_subprocess_exec(
+                    *serve, "--data-dir", str(broker.data_dir), stdout=DEVNULL, stderr=DEVNULL
+                )
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), start_s * (0.4 + 0.6 * random.random()))
+                process.kill()
+                await process.wait()
+            await asyncio.to_thread(broker.start)
+            for partition in range(8):
+                assert await read_numbers(client, "orders", partition) == list(range(149))
+            assert len(await client.admin.list_topics()) == 1
 
 
 def _acked(writers: list[NumberedWriter]) -> dict[tuple[int, int], int]:
@@ -268,7 +341,7 @@ async def _lose_power(data_dir: Path, durability: Durability, random: Random) ->
     clock, disk = ManualClock(), FaultyDisk(data_dir)
     engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock, disk)
     log = await engine.open(PARTITION, config)
-    promised = 0
+    promised = begun = 0
     for _ in range(random.randrange(1, 60)):
         append = log.append(batch_of(*["v" * random.randrange(900)] * random.randrange(1, 4)))
         if random.random() < 0.5:
@@ -278,7 +351,7 @@ async def _lose_power(data_dir: Path, durability: Durability, random: Random) ->
             before = disk.sync_count
             await clock.advance(config.flush_interval_ms)
             await becomes_true(lambda before=before: disk.sync_count > before, "a flush")
-            promised = log.bounds().next_offset
+            promised, begun = begun, log.bounds().next_offset  # the one before has surely ended
     disk.lose_power()
     await engine.close()
     async with open_log(data_dir, clock) as log:

@@ -35,3 +35,10 @@ def open_file_count(pid: int) -> int:
 def percentile(values: list[float], percent: float) -> float:
     """Returns the value that so many percent are not above."""
     return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
+
+
+def peak_rss_bytes(pid: int) -> int:
+    """Returns the most resident memory that a process has had."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(kib) * 1_024

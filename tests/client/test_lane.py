@@ -198,3 +198,16 @@ def test_without_idempotence_batches_carry_no_sequences():
     lane.answer(first, TOO_LARGE)
     assert start_all(lane) == [second]
     assert second.sequence == 0
+
+
+def test_what_waits_is_counted_until_it_goes_and_again_when_it_comes_back():
+    lane, batches = lane_with(3, max_under_way=2)
+    lane.open = OutgoingBatch(0)
+    lane.open.granted_bytes, lane.open.left = 50, 20
+    assert lane.waiting_bytes == 330
+    start_all(lane)
+    assert lane.waiting_bytes == 130
+    lane.answer(batches[0], receipt())
+    assert lane.waiting_bytes == 130
+    lane.lose_connection()
+    assert lane.waiting_bytes == 230

@@ -7,6 +7,7 @@ import pytest
 
 from client.brokers import RestartableBroker, client_of_broker, send_all, values_of
 from logbroker.client import Client
+from logbroker.client.delivery import REQUEST_BYTES, STREAM_BYTES
 from logbroker.config import LimitsConfig
 from logbroker.errors import (
     InvalidError,
@@ -290,3 +291,83 @@ async def test_settings_out_of_range_are_refused(options):
     with pytest.raises(InvalidError) as caught:
         client.producer("t", **options)
     assert caught.value.reason == "INVALID_SETTING"
+
+
+async def test_what_comes_while_requests_are_under_way_goes_in_few():
+    async with client_of_broker() as client, client.producer("t") as producer:
+        await producer.publish(b"0")
+        delivery, sizes = producer._delivery, []
+        add_request = delivery._under_way.add_request
+        delivery._under_way.add_request = lambda request: (
+            sizes.append(len(request)), add_request(request)
+        )  # fmt: skip
+        pending = [await producer.send_many([b"%d" % number]) for number in range(1, 30)]
+        for each in pending:
+            await each
+        assert sum(sizes) == 29
+        assert len(sizes) < 15
+        assert await values_of(client) == [b"%d" % number for number in range(30)]
+
+
+async def test_records_published_together_share_a_batch():
+    async with client_of_broker() as client, client.producer("t") as producer:
+        await producer.publish(b"0")
+        for _ in range(3):
+            await asyncio.gather(*(producer.publish(b"v") for _ in range(100)))
+        assert len(await values_of(client)) == 301
+        batches = [batch async for batch in client.reader("t").batches()]
+        assert len(batches) <= 7
+
+
+async def test_cancelling_who_publishes_ends_no_stream():
+    async with client_of_broker() as client, client.producer("t") as producer:
+        await producer.publish(b"0")
+        for number in range(1, 20):
+            task = asyncio.create_task(producer.publish(b"%d" % number))
+            await asyncio.sleep(0)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await producer.flush()
+        assert producer._delivery._attempt == 0
+        assert await values_of(client) == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.parametrize("is_last_null", [False, True])
+async def test_columns_larger_than_a_batch_are_cut_and_keep_their_order(is_last_null):
+    async with client_of_broker(limits=SMALL) as client, client.producer("t") as producer:
+        values = [b"%d" % number + b"v" * (number % 900) for number in range(1_000)]
+        values += [None] if is_last_null else [b""]
+        keys = [b"%d" % number for number in range(1_001)]
+        receipts = await (await producer.send_many(values, keys, list(range(1_001))))
+        assert len(receipts) > 5
+        records = [record async for record in client.reader("t")]
+        assert [record.value for record in records] == values
+        assert [record.key for record in records] == keys
+        assert [record.timestamp_ms for record in records] == list(range(1_001))
+
+
+async def test_no_record_of_columns_is_sent_if_one_is_too_large_or_no_bytes():
+    async with client_of_broker(limits=SMALL) as client, client.producer("t") as producer:
+        for wrong in (b"v" * 1_001, "text"):
+            with pytest.raises(InvalidError):
+                await producer.send_many([b"v" * 900] * 200 + [wrong])
+        with pytest.raises(InvalidError, match="record 7 "):
+            await producer.send_many([b"v" * 900] * 8, [b"k"] * 7 + [b"k" * 101])
+        await producer.send_many([b"v" * 900] * 8, [bytearray(b"k" * 100)] * 8)
+        await producer.flush()
+        assert len(await values_of(client)) == 8
+
+
+async def test_all_partitions_together_have_a_bound_of_what_is_under_way():
+    async with client_of_broker(12) as client, client.producer("t") as producer:
+        await producer.publish(b"0")
+        delivery, sizes = producer._delivery, []
+        begin = delivery._send_request
+        delivery._send_request = lambda writer: (
+            begin(writer), sizes.append(delivery._under_way.size_bytes)
+        )  # fmt: skip
+        pending = [await producer.send_many([b"v" * 1_000_000]) for _ in range(48)]
+        for each in pending:
+            await each
+        assert 0 < max(sizes) < STREAM_BYTES + REQUEST_BYTES

@@ -2,14 +2,14 @@
 
 import pytest
 
-from logbroker.client.record_batch import RecordBatch, RecordCursor, batch_of
+from logbroker.client.record_batch import RecordBatch, RecordCursor, check_records
 from logbroker.errors import DataLossError
 from logbroker.record.batch import Batch
 from logbroker.record.columns import Columns, encode_batch
 from logbroker.record.compression import Codec
 from logbroker.record.record import Header
-from logbroker.v1.fetch_service_pb2 import FetchResponse
 from logbroker.v1.records_pb2 import Records
+from logbroker.wire.fetch_response import read_fetch_response
 
 NINE = [(key, value) for key in (None, b"", b"k") for value in (None, b"", b"v")]
 
@@ -68,9 +68,9 @@ def test_gaps_that_compaction_left_are_kept():
 def test_a_batch_whose_checksum_does_not_hold_is_data_loss_with_the_next_good_offset():
     data = bytearray(stored(Columns([b"value"] * 3)).encode(seed=1))
     data[-1] ^= 1
-    (damaged,) = FetchResponse.FromString(bytes(data)).batches
+    (damaged,) = read_fetch_response(bytes(data)).batches
     with pytest.raises(DataLossError) as caught:
-        batch_of(damaged)
+        check_records(damaged)
     assert caught.value.details == {"offset": "100", "next_offset": "103"}
 
 

@@ -20,7 +20,7 @@ def test_a_move_is_in_the_table_or_refused(state, cause):
 
 
 @pytest.mark.parametrize("hopeless", [State.SETTLED, State.PARKED])
-@pytest.mark.parametrize("cause", [*FAILURES, Cause.REJECT])
+@pytest.mark.parametrize("cause", [*sorted(FAILURES, key=str), Cause.REJECT])
 def test_the_hopeless_go_where_the_policy_says(cause, hopeless):
     assert next_state(State.LEASED, cause, is_exhausted=True, hopeless=hopeless) is hopeless
 

@@ -14,7 +14,7 @@ from logbroker.topic.events import (
     TopicGrown,
     TopicUpdated,
 )
-from logbroker.topic.producer_registry import IdsReserved, TableSaved, TopicForgotten
+from logbroker.topic.producer_registry import TableSaved, TopicForgotten
 from logbroker.topic.topic import Topic
 
 SETTINGS = LogConfig(durability=Durability.WRITTEN, retention_ms=5, segment_bytes=4096)
@@ -37,7 +37,7 @@ def test_an_event_about_a_topic_comes_back_as_it_was(event):
 
 @pytest.mark.parametrize(
     "event",
-    [IdsReserved(1_001), TableSaved("id", 2, 30, [[1, 0, 2, 3, 4, 5]]), TopicForgotten("i")],
+    [TableSaved("id", 2, 30, [[1, 0, 2, 3, 4, 5]]), TopicForgotten("i")],
 )
 def test_an_event_about_producers_comes_back_as_it_was(event):
     assert producer_registry.decode(producer_registry.encode(event)) == event

@@ -9,7 +9,6 @@ from logbroker.limits import SEQUENCE_WINDOW
 from logbroker.record.batch import Batch
 from logbroker.record.partition_id import PartitionId
 from logbroker.topic.producer_registry import (
-    IdsReserved,
     ProducerRegistry,
     TableSaved,
     TopicForgotten,
@@ -153,20 +152,19 @@ def test_rows_come_back_as_the_table_they_were():
     assert table.rows_below(3) == [[1, 0, 0, 2, 0, 0, 2, 1, 2, 0]]
 
 
-def test_the_registry_keeps_ids_and_the_last_table_of_each_partition():
+def test_the_registry_keeps_the_last_table_of_each_partition():
     registry = ProducerRegistry()
-    assert registry.reserved_end == 1, "0 stands for no producer"
     partition = PartitionId("a", "id", 1)
     rows = table_of(header(0, 2)).rows_below(9)
-    saved = [IdsReserved(1_001), TableSaved("id", 1, 5, []), TableSaved("id", 1, 9, rows)]
-    for event in [*saved, IdsReserved(7), TableSaved("other", 1, 3, [])]:
+    saved = [TableSaved("id", 1, 5, []), TableSaved("id", 1, 9, rows)]
+    for event in [*saved, TableSaved("other", 1, 3, [])]:
         registry.apply(event)
     copy = ProducerRegistry()
     for event in registry.snapshot():
         copy.apply(event)
     for each in (registry, copy):
         offset, table = each.table_of(partition)
-        assert (each.reserved_end, offset, table.rows_below(9)) == (1_001, 9, rows)
+        assert (offset, table.rows_below(9)) == (9, rows)
         assert each.saved_offset(partition) == 9
         each.apply(TopicForgotten("id"))
         assert each.saved_offset(partition) == 0

@@ -10,7 +10,9 @@ import errno
 import fcntl
 import mmap
 import os
+import resource
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from logbroker.errors import ExhaustedError, LogbrokerError, UnavailableError
 from logbroker.storage.file.paths import TMP
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
+NO_DESCRIPTOR = {errno.errorcode[errno.EMFILE], errno.errorcode[errno.ENFILE]}
 COLD = {errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 
@@ -36,6 +39,11 @@ class Disk:
                 if create or error.errno not in {errno.EROFS, errno.EACCES}:
                     raise
                 return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def most_open_files(self) -> int:
+        """Returns how many files this process may have open, connections included."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
     def close(self, descriptor: int) -> None:
         """Closes it; what it says about it changes nothing, since all that counts was synced."""
@@ -215,6 +223,11 @@ class Disk:
                 os.close(descriptor)
                 return None
             return descriptor
+
+
+def lacks_descriptor(error: LogbrokerError) -> bool:
+    """Returns whether nothing was done, since the process has as many files open as it may."""
+    return error.details.get("errno") in NO_DESCRIPTOR
 
 
 def failure(error: OSError, call: str, path: Path | None = None) -> LogbrokerError:

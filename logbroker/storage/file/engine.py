@@ -56,7 +56,7 @@ class FileEngine:
         """Held while directories come and go."""
         self._is_closed = False
         threads = Threads(config.sync_threads)
-        files = OpenFiles(disk, config.max_open_files)
+        files = OpenFiles(disk, _most_open_files(disk, config.max_open_files))
         reader = SegmentReader(disk, files, threads)
         self._machine = Machine(disk, clock, files, threads, reader)
 
@@ -210,6 +210,14 @@ class FileEngine:
             raise refusals.closed()
 
 
+def _most_open_files(disk: Disk, wanted: int) -> int:
+    """Returns how many segment files may be open: half of what the process may have, at most."""
+    most = disk.most_open_files() // 2
+    if most < wanted:
+        log.warning("fewer open files than set", max_open_files=wanted, possible=most)
+    return min(wanted, most)
+
+
 def _take_clean_marker(disk: Disk, data_dir: Path) -> bool:
     """Returns whether the last stop was clean, and forgets it durably."""
     marker = data_dir / paths.CLEAN
@@ -237,8 +245,10 @@ def _places(disk: Disk, data_dir: Path) -> dict[Key, Place]:
 def _identity(disk: Disk, directory: Path, topic: str, number: int) -> PartitionId | None:
     data = disk.read_file(directory / paths.CHECKPOINT)
     found = Checkpoint.decode(data) if data is not None else None
-    is_here = found is not None and (found.topic, found.partition) == (topic, number)
-    return found.id if found and is_here else None
+    if found and (found.topic, found.partition) == (topic, number):
+        return found.id
+    internal = PartitionId(topic, topic, number)
+    return internal if paths.is_internal(internal) else None
 
 
 def _empty_trash(disk: Disk, trash: Path) -> None:

@@ -182,7 +182,7 @@ class LogReader:
             log.error("data lost", offset=offset, next_offset=end, **names)
 
 
-def _batches(data: bytes, seed: int) -> Iterator[Batch]:
+def _batches(data: bytes | memoryview, seed: int) -> Iterator[Batch]:
     at = 0
     while at < len(data):
         batch = Batch.decode(data, seed, at)

@@ -4,7 +4,8 @@
     a file that is held, by a thread that reads or syncs it, is not closed
     a file with bytes that are not synced is synced before it is closed
 
-A failed fdatasync is kept in `failure`: it is final, whoever asked for it.
+A failed fdatasync is kept in `failure`: it is final, whoever asked for it. Connections take
+descriptors too: where there is none left, files here make way.
 """
 
 from collections import OrderedDict
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from logbroker.errors import LogbrokerError
-from logbroker.storage.file.disk import Disk
+from logbroker.storage.file.disk import Disk, lacks_descriptor
 
 CLOSED = -1
 
@@ -59,8 +60,13 @@ class OpenFiles:
             self._files.move_to_end(file)
             return file.descriptor
         if len(self._files) >= self._max_count:
-            self._close_one()
-        file.descriptor = self._disk.open(file.path, create=create)
+            self.close_one()
+        while file.descriptor == CLOSED:
+            try:
+                file.descriptor = self._disk.open(file.path, create=create)
+            except LogbrokerError as error:
+                if not (lacks_descriptor(error) and self.close_one()):
+                    raise
         self._files[file] = None
         return file.descriptor
 
@@ -82,10 +88,11 @@ class OpenFiles:
         if file.descriptor != CLOSED and not file.holds:
             self._close(file)
 
-    def _close_one(self) -> None:
+    def close_one(self) -> bool:
+        """Closes the file that was longest not used; returns whether there was one to close."""
         idle = [file for file in self._files if not file.holds]
         if not idle:
-            return
+            return False
         file = next((file for file in idle if not file.is_dirty), idle[0])
         if file.is_dirty:
             try:
@@ -94,6 +101,7 @@ class OpenFiles:
             except LogbrokerError as error:
                 file.failure = error
         self._close(file)
+        return True
 
     def _close(self, file: OpenFile) -> None:
         del self._files[file]

@@ -91,13 +91,33 @@ def open_partition(
 
 def _read_checkpoint(disk: Disk, directory: Path, partition: PartitionId) -> Checkpoint:
     data = disk.read_file(directory / paths.CHECKPOINT)
-    if data is not None and (checkpoint := Checkpoint.decode(data)):
+    checkpoint = Checkpoint.decode(data) if data is not None else None
+    if checkpoint and checkpoint.id == partition:
         return checkpoint
+    if paths.is_internal(partition):
+        return _made_anew(disk, directory, partition)
     if data is not None or any(map(paths.is_ours, disk.names(directory))):
         raise damaged(partition.topic, partition.partition, directory)
     checkpoint = Checkpoint(
         topic=partition.topic, topic_id=partition.topic_id, partition=partition.partition
     )
+    disk.write_files(directory, {directory / paths.CHECKPOINT: checkpoint.encode()})
+    return checkpoint
+
+
+def _made_anew(disk: Disk, directory: Path, partition: PartitionId) -> Checkpoint:
+    """Returns the checkpoint of an internal partition as its segments have it."""
+    names = disk.names(directory)
+    offsets = [offset for name in names if (offset := paths.base_offset_of(name)) is not None]
+    checkpoint = Checkpoint(
+        topic=partition.topic,
+        topic_id=partition.topic_id,
+        partition=partition.partition,
+        log_start_offset=min(offsets, default=0),
+        next_offset=max(offsets, default=0),
+    )
+    if any(map(paths.is_ours, names)):
+        log.error("checkpoint lost, made anew", path=str(directory / paths.CHECKPOINT))
     disk.write_files(directory, {directory / paths.CHECKPOINT: checkpoint.encode()})
     return checkpoint
 

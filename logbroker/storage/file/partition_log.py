@@ -23,7 +23,7 @@ from logbroker.storage.engine import Bounds, LogStats, Run
 from logbroker.storage.file import paths
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.contents import Contents
-from logbroker.storage.file.disk import Disk
+from logbroker.storage.file.disk import Disk, lacks_descriptor
 from logbroker.storage.file.flusher import Flusher, Threads
 from logbroker.storage.file.log_reader import LogReader
 from logbroker.storage.file.open_files import OpenFiles
@@ -264,7 +264,7 @@ class FilePartitionLog:
                 if segment:
                     await self._sync(segment)
             if has_new_names:
-                await self._threads.sync(self._disk.sync_directory, self._directory)
+                await self._sync_names()
         except LogbrokerError as error:
             if not isinstance(self._refusal, NotFoundError):
                 self._fail(error)
@@ -274,6 +274,15 @@ class FilePartitionLog:
             self._threads.start(self._finish_sealed())
         if target > self._mark.offset:
             self._mark.advance(target)
+
+    async def _sync_names(self) -> None:
+        while True:
+            try:
+                await self._threads.sync(self._disk.sync_directory, self._directory)
+                return
+            except LogbrokerError as error:
+                if not (lacks_descriptor(error) and self._files.close_one()):
+                    raise
 
     async def _sync(self, segment: Segment) -> None:
         file = segment.file

@@ -17,6 +17,7 @@ from logbroker.record.partition_id import PartitionId
 
 LOCK, CLEAN, TOPICS, TRASH, CHECKPOINT = "lock", "clean", "topics", "trash", "checkpoint"
 LOG, INDEX, TIME_INDEX, TMP = ".log", ".index", ".timeindex", ".tmp"
+INTERNAL = "__"
 
 SEGMENT = re.compile(r"([0-9]{20})\.log")
 TOPIC = re.compile(rf"(?!-|\.\.?\Z)[A-Za-z0-9._-]{{1,{NAME_CHARS}}}")
@@ -46,6 +47,11 @@ def partition_directory(data_dir: Path, partition: PartitionId) -> Path:
 def partition_number_of(name: str) -> int | None:
     """Returns the partition that a directory's name states; None for other names."""
     return int(name) if PARTITION.fullmatch(name) else None
+
+
+def is_internal(partition: PartitionId) -> bool:
+    """Returns whether this is one of the broker's own, whose topic id is the topic's name."""
+    return partition.topic.startswith(INTERNAL) and partition.topic_id == partition.topic
 
 
 def is_ours(name: str) -> bool:

@@ -1,7 +1,9 @@
 """Runs of batches out of segments: from memory at once, from the disk in a thread.
 
-Every byte that leaves here has been verified. A bounded number of sealed segments keep
-their indexes in memory; the one that was loaded first forgets.
+Every byte that leaves here has been verified, and was copied once: from the page cache. A
+run is a view of the buffer it was read into; the one buffer that all reads share is written
+to again only when nobody has a view of it. A bounded number of sealed segments keep their
+indexes in memory; the one that was loaded first forgets.
 """
 
 from collections import OrderedDict
@@ -18,7 +20,7 @@ from logbroker.storage.file.segment import Segment
 from logbroker.storage.file.walk import find_run
 
 SCRATCH_BYTES = 2 << 20
-"""Reads up to this size need no memory of their own."""
+"""Reads up to this size need no memory of their own, unless the last run is still held."""
 LOADED_SEGMENTS = 64
 
 
@@ -29,7 +31,7 @@ class SegmentReader:
         self._disk = disk
         self._files = files
         self._threads = threads
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._scratch = bytearray(SCRATCH_BYTES)
         self._loaded: OrderedDict[Segment, None] = OrderedDict()
 
     async def read(
@@ -58,7 +60,7 @@ class SegmentReader:
             raise
         found = find_run(data, segment.seed, first_offset, offset, high_watermark, max_bytes)
         if found.end > found.start:
-            return Run(bytes(data[found.start : found.end]), found.next_offset)
+            return Run(data[found.start : found.end], found.next_offset)
         needed = min(_end_of_batch(data, segment.seed, found.end), available)
         return needed if needed > wanted else 0
 
@@ -84,7 +86,8 @@ class SegmentReader:
         self._loaded.pop(segment, None)
 
     def _cached(self, segment: Segment, position: int, size: int) -> memoryview | None:
-        buffer = self._scratch[:size] if size <= SCRATCH_BYTES else memoryview(bytearray(size))
+        is_shared = size <= SCRATCH_BYTES and _has_no_views(self._scratch)
+        buffer = memoryview(self._scratch if is_shared else bytearray(size))[:size]
         descriptor = self._files.descriptor(segment.file)
         return buffer if self._disk.read_cached(descriptor, buffer, position) else None
 
@@ -93,6 +96,16 @@ class SegmentReader:
             with self._files.held(segment.file) as descriptor:
                 read = self._threads.run(self._disk.read, descriptor, size, position)
                 return memoryview(await read)
+
+
+def _has_no_views(buffer: bytearray) -> bool:
+    """Returns whether nobody can see it change: one that has views refuses another length."""
+    try:
+        buffer.append(0)
+    except BufferError:
+        return False
+    buffer.pop()
+    return True
 
 
 def _end_of_batch(data: memoryview, seed: int, at: int) -> int:

@@ -10,6 +10,7 @@ from logbroker.testing.engine_contract import (
     PARTITION,
     batch_of,
     error_of,
+    records_of,
     values_from,
 )
 from logbroker.testing.faulty_disk import FaultyDisk
@@ -222,6 +223,35 @@ def test_a_cold_read_returns_the_same(place, run, monkeypatch):
         async with place.log() as log:
             monkeypatch.setattr(log._disk, "read_cached", lambda *_: False)
             assert await values_from(log, 0, max_bytes=2_000) == LARGE
+
+    run(test)
+
+
+def test_a_run_keeps_its_bytes_while_it_is_held_and_others_are_read(place, run):
+    async def test():
+        await place.fill(LARGE, segment_bytes=16_384)
+        async with place.log() as log:
+            runs, offset = [], 0
+            while offset < log.bounds().high_watermark:
+                runs.append(await log.read(offset, 2_000))
+                offset = runs[-1].next_offset
+            values = [record.value.decode() for found in runs for record in records_of(found[0])]
+            assert values == LARGE
+
+    run(test)
+
+
+def test_reads_share_a_buffer_as_long_as_nobody_holds_a_run(place, run):
+    async def test():
+        await place.fill(LARGE, segment_bytes=1 << 20)
+        async with place.log() as log:
+            buffers = set()
+            for offset in range(20):
+                buffers.add(id((await log.read(offset, 2_000)).batches.obj))
+            held = await log.read(0, 2_000)
+            other = await log.read(0, 2_000)
+            assert (len(buffers), {id(held.batches.obj)}) == (1, buffers)
+            assert other.batches.obj is not held.batches.obj
 
     run(test)
 
