@@ -51,6 +51,7 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
             ("grpc.max_send_message_length", -1),
             ("grpc.keepalive_time_ms", config.keepalive_ms),
             ("grpc.keepalive_timeout_ms", config.keepalive_timeout_ms),
+            ("grpc.http2.ping_timeout_ms", config.keepalive_timeout_ms),  # of any other ping
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.http2.min_ping_interval_without_data_ms", MIN_PING_INTERVAL_MS),
