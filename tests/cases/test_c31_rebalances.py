@@ -128,3 +128,13 @@ async def test_c31_after_a_broker_restart_members_are_back_without_a_storm(tmp_p
             assert len(said) - 1 <= 2 * (MEMBERS + 2), "joins are gathered"
             for member in members:
                 await member.end()
+
+
+async def test_c31_members_that_leave_at_once_hear_the_end_of_their_streams(tmp_path):
+    with BrokerProcess(Path(tmp_path) / "data") as broker:
+        async with calls_to(broker.address) as calls:
+            await make_topic(calls)
+            await publish(calls, *[b"v"] * 30)
+            for number in range(150):  # one in twenty once waited for ever
+                member = await member_of(calls, group=f"g{number % 7}", limits=0)
+                await member.leave()
