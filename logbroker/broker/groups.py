@@ -330,6 +330,8 @@ class Groups:
             if not count:
                 continue
             live.gave(lease.member, lease.token, count, is_over=not lease.held)
+            if isinstance(told[1], Acknowledged):
+                continue  # its member said so itself
             for first, end in lease.held.ranges():
                 had.remove(first, end)
             if answered and answered.token == lease.token:

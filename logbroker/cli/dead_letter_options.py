@@ -95,21 +95,6 @@ class Wanted(NamedTuple):
     key: str | None
     limit: int
 
-    @property
-    def is_all(self) -> bool:
-        """Whether nothing restricts it."""
-        return not any(
-            (
-                self.partition is not None,
-                self.offsets,
-                self.since,
-                self.until,
-                self.reason,
-                self.key is not None,
-                self.limit,
-            )
-        )
-
     def say_zones(self) -> None:
         """Says on stderr what times without a zone were taken for."""
         for option, time in (("--since", self.since), ("--until", self.until)):

@@ -106,6 +106,7 @@ class ConsumeStream:
         self._has_left = False
         """In order: by a `leave`, or as the broker stops."""
         self._reader: asyncio.Task[None] | None = None
+        self._is_writing = self._is_over = False
 
     async def run(self) -> None:
         """Returns when the client has left, or after `stop`; raises what ends the stream."""
@@ -120,9 +121,13 @@ class ConsumeStream:
             try:
                 if not self._has_left:
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                self._is_over = True
+                if self._is_writing:  # gRPC cannot end a stream whose write was given up
+                    tasks.remove(teller)
             finally:
                 for task in tasks:
                     task.cancel()
+                tasks.add(teller)
                 await asyncio.wait(tasks)
             for task in tasks:
                 if not task.cancelled():
@@ -162,7 +167,11 @@ class ConsumeStream:
         while True:
             news, found = await member.next()
             batches = found.batches if found else b""
+            self._is_writing = True
             await self._context.write(consume_response(_response(news, found), batches))
+            self._is_writing = False
+            if self._is_over:
+                return
 
 
 def _request(data: bytes) -> pb.ConsumeRequest:

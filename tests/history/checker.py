@@ -202,6 +202,8 @@ class Checker:
         lease, known = self._lease(event), self._known[event.place]
         if 0 <= lease.superseded < lease.answered:
             self.faults.append(f"two live leases, the older one was good: {event}")
+        if lease.why_over == "TakenBack":
+            self.faults.append(f"taken back, and yet its answer was good: {event}")
         if event.answer in FINAL:
             known.settled_at = known.redrives
             known.is_acknowledged |= event.answer is Answer.ACKNOWLEDGE

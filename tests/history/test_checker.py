@@ -138,6 +138,13 @@ BAD = {
         [received(0), received(0, 2, 2, member="b"), *handled(0)],
         outcome(1),
     ),
+    "taken back, and yet its answer was good": (
+        [
+            *(received(0), Begun("a", 1, at(0)), Answered("a", 1, at(0), ACK)),
+            *(TakenBack("a", 1, at(0)), Confirmed("a", 1, at(0), ACK)),
+        ],
+        outcome(1),
+    ),
     "begun before 0 was through": (
         [received(0), received(1), *handled(1), *handled(0)],
         outcome(2, keys=b"kk"),

@@ -179,7 +179,7 @@ class WireMember:
         note, name = self._history.note, self.name
         for one in response.taken_back:
             held = self._held.get(one.token, set())
-            for offset in held.intersection(range(one.first_offset, one.end_offset)):
+            for offset in range(one.first_offset, one.end_offset):
                 note(TakenBack(name, one.token, self._place(one.token, offset)))
                 held.discard(offset)
         for result in response.settled:
