@@ -228,10 +228,10 @@ class LedgerState:
         self._free(event.ranges)
 
     def _due(self, event: Due, now: Moment) -> None:
-        self.waiting.finish(now.mono_ms)
+        due = OffsetRanges((*event.ranges, *self.waiting.finish(now.mono_ms)))
         for first, end in event.ranges:
             self.waiting.remove(first, end)
-        self._free(event.ranges)
+        self._free(due.ranges())
 
     def _committed(self, event: Committed, now: Moment) -> None:
         self.leases.lose_below(event.offset)

@@ -40,12 +40,15 @@ class Waiting:
                 del self._buckets[tick]
                 self._ticks.drop(tick)
 
-    def finish(self, now_ms: int) -> None:
-        """Forgets all that is due."""
+    def finish(self, now_ms: int) -> list[Range]:
+        """Forgets all that is due, and returns it."""
+        found = self.due(now_ms)
         for tick in self._ticks.due(now_ms):
-            for first, end in self._buckets.pop(tick).ranges():
-                self.offsets.remove(first, end)
+            del self._buckets[tick]
             self._ticks.drop(tick)
+        for first, end in found:
+            self.offsets.remove(first, end)
+        return found
 
     def due(self, now_ms: int) -> list[Range]:
         """Returns what need not wait any more."""

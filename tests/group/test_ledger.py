@@ -428,3 +428,16 @@ def test_a_plain_run_costs_the_same_however_long():
         bench.settle(first, end)
     assert bench.state.committed == 10_000_000
     assert len(bench.state.deliveries) + len(bench.state.taken.edges) < 10
+
+
+def test_what_comes_due_between_a_decision_and_its_application_is_not_lost():
+    bench = Bench(2, order=Order.NONE)
+    bench.lease(max_count=1)
+    bench.settle(0, 1, RETRY, delay_ms=100)
+    bench.lease(max_count=1)
+    bench.settle(1, 2, RETRY, delay_ms=120)
+    bench.now = Moment(bench.now.mono_ms + 100, bench.now.wall_ms + 100)
+    decided = bench.ledger.decide_due(bench.now)
+    bench.now = Moment(bench.now.mono_ms + 50, bench.now.wall_ms + 50)
+    bench.apply(decided)
+    assert bench.lease() == ((0, 2),)
