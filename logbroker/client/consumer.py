@@ -36,7 +36,7 @@ from logbroker.client.lease import Lease
 from logbroker.client.membership import Membership, TopicPartition
 from logbroker.client.settlements import PendingSettlement, Turn
 from logbroker.client.topics import get_topic
-from logbroker.errors import LogbrokerError, PreconditionError
+from logbroker.errors import InvalidError, LogbrokerError, PreconditionError
 from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import Range
 from logbroker.v1 import consume_service_pb2 as pb
@@ -188,9 +188,9 @@ class Consumer:
 
     @property
     def order(self) -> Order:
-        """Of the group. PreconditionError before it has joined."""
+        """Of the group. InvalidError before it has joined."""
         if self._member.group_settings is None:
-            raise PreconditionError("INVALID_ARGUMENT", "open the consumer first")
+            raise InvalidError("INVALID_ARGUMENT", "open the consumer first")
         return self._member.group_settings.order
 
     @property

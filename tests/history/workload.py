@@ -14,7 +14,7 @@ from typing import NamedTuple
 import grpc
 
 from logbroker.client import Client, DeadLetterFilter, Delivered, Reject, Retry
-from logbroker.errors import LogbrokerError
+from logbroker.errors import ConflictError, LogbrokerError
 from logbroker.group.dead_letter import dead_letter_of
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
@@ -466,7 +466,12 @@ class Workload:
 
     async def _redrive(self, history: History, limit: int) -> None:
         which = DeadLetterFilter(group=history.group, topic=TOPIC, limit=limit)
-        started = await self._client.admin.start_redrive(which)
+        try:
+            started = await self._client.admin.start_redrive(which)
+        except ConflictError as error:  # the one before still runs: a later step tries again
+            if error.reason != "REDRIVE_RUNNING":
+                raise
+            return
         self.counts["redriven"] += started.selected_count
 
     async def _drain(self, history: History) -> None:
