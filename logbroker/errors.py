@@ -11,8 +11,7 @@
       PreconditionError      FAILED_PRECONDITION  TOPIC_RECREATED, UNEXPECTED_OFFSET,
                                                   CLIENT_CLOSED, BROKER_RUNNING
       ConflictError          ABORTED              SEQUENCE_GAP, SEQUENCE_TOO_OLD, PRODUCER_FENCED
-      ExhaustedError         RESOURCE_EXHAUSTED   DISK_FULL, OVERLOADED, TOO_MANY_PARTITIONS,
-                                                  BUFFER_FULL
+      ExhaustedError         RESOURCE_EXHAUSTED   DISK_FULL, OVERLOADED, TOO_MANY_PARTITIONS
       UnavailableError       UNAVAILABLE          STORAGE_FAILED, SHUTTING_DOWN, TOPIC_DAMAGED,
                                                   UNREACHABLE
       DataLossError          DATA_LOSS            DAMAGED_BATCH
@@ -134,7 +133,6 @@ REASONS: dict[str, tuple[type[LogbrokerError], str]] = {
     "DISK_FULL": (ExhaustedError, "No room on the disk. Writing resumes when there is."),
     "OVERLOADED": (ExhaustedError, "The broker holds as many bytes as it may."),
     "TOO_MANY_PARTITIONS": (ExhaustedError, "The broker has as many partitions as it may."),
-    "BUFFER_FULL": (ExhaustedError, "Given by clients: the producer holds as much as it may."),
     "STORAGE_FAILED": (UnavailableError, "The disk failed; the partition takes no writes."),
     "SHUTTING_DOWN": (UnavailableError, "The broker is stopping."),
     "TOPIC_DAMAGED": (UnavailableError, "The topic's files are there, its settings are lost."),

@@ -13,15 +13,10 @@ from operator import length_hint
 from typing import Any
 
 from crc32c import crc32c
-from google.protobuf.message import DecodeError
 
-from logbroker.errors import DataLossError, InvalidError
-from logbroker.limits import LENGTH_BYTES_CEILING
-from logbroker.record.batch import Batch, BatchHeader
-from logbroker.record.columns import Columns
-from logbroker.record.compression import decompress
+from logbroker.record.batch import Batch
+from logbroker.record.columns import Columns, parse_records, unreadable
 from logbroker.record.record import Header, Record
-from logbroker.v1 import records_pb2
 from logbroker.wire.convert import headers_of
 
 _new_tuple: Callable[[type[Record], tuple[Any, ...]], Record] = tuple.__new__
@@ -144,11 +139,7 @@ class RecordBatch:
 
     def _decode(self) -> Columns:
         header = self._batch.header
-        try:
-            plain = decompress(self._batch.records, header.codec, LENGTH_BYTES_CEILING)
-            records = records_pb2.Records.FromString(plain)  # type: ignore[arg-type]  # any buffer will do
-        except (DecodeError, ValueError, InvalidError) as error:
-            raise damaged(header, str(error)) from error
+        records = parse_records(self._batch)
         offsets: Sequence[int] = range(header.base_offset, header.base_offset + len(records.values))
         if records.offset_deltas:
             offsets = [header.base_offset + delta for delta in records.offset_deltas]
@@ -200,14 +191,7 @@ class RecordCursor:
 def check_records(batch: Batch) -> None:
     """Raises DataLossError unless a fetched batch's records are what was produced."""
     if crc32c(batch.records) != batch.header.records_crc:
-        raise damaged(batch.header, "their checksum does not hold")
-
-
-def damaged(header: BatchHeader, why: str) -> DataLossError:
-    """Returns the error for a batch whose records cannot be read."""
-    message = f"the records from offset {header.base_offset} cannot be read: {why}"
-    bounds = {"offset": header.base_offset, "next_offset": header.next_offset}
-    return DataLossError("DAMAGED_BATCH", message, **bounds)
+        raise unreadable(batch.header, "their checksum does not hold")
 
 
 def _nulled(column: Sequence[bytes], nulls: Sequence[int]) -> Sequence[bytes | None]:

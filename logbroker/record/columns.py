@@ -216,7 +216,7 @@ def decode_records(batch: Batch, partition: int = 0) -> list[Record]:
 
     The checksum is the caller's business (`Batch.decode` checks it).
     """
-    header, records = batch.header, _parse(batch)
+    header, records = batch.header, parse_records(batch)
     count = header.record_count
     offsets: Iterable[int] = range(header.base_offset, header.base_offset + count)
     if records.offset_deltas:
@@ -233,7 +233,7 @@ def decode_records(batch: Batch, partition: int = 0) -> list[Record]:
     try:
         return list(map(_new_tuple, repeat(Record), rows))
     except (ValueError, IndexError) as error:
-        raise _unreadable(header, "columns of different lengths") from error
+        raise unreadable(header, "columns of different lengths") from error
 
 
 def first_offset_at(batch: Batch, timestamp_ms: int, from_offset: int = 0) -> int | None:
@@ -244,7 +244,7 @@ def first_offset_at(batch: Batch, timestamp_ms: int, from_offset: int = 0) -> in
     header = batch.header
     if header.max_timestamp_ms < timestamp_ms or header.next_offset <= from_offset:
         return None
-    records = _parse(batch)
+    records = parse_records(batch)
     offsets: Iterable[int] = range(header.base_offset, header.next_offset)
     if records.offset_deltas:
         offsets = [header.base_offset + delta for delta in records.offset_deltas]
@@ -255,16 +255,18 @@ def first_offset_at(batch: Batch, timestamp_ms: int, from_offset: int = 0) -> in
     return None
 
 
-def _parse(batch: Batch) -> records_pb2.Records:
+def parse_records(batch: Batch) -> records_pb2.Records:
+    """Returns the columns as a message, decompressed. DataLossError where they cannot be read."""
     header = batch.header
     try:
         plain = decompress(batch.records, header.codec, LENGTH_BYTES_CEILING)
         return records_pb2.Records.FromString(plain)  # type: ignore[arg-type]  # any buffer will do
     except (DecodeError, ValueError, InvalidError) as error:
-        raise _unreadable(header, str(error)) from error
+        raise unreadable(header, str(error)) from error
 
 
-def _unreadable(header: BatchHeader, why: str) -> DataLossError:
+def unreadable(header: BatchHeader, why: str) -> DataLossError:
+    """Returns the error for a batch whose records cannot be read."""
     message = f"the records from offset {header.base_offset} cannot be read: {why}"
     bounds = {"offset": header.base_offset, "next_offset": header.next_offset}
     return DataLossError("DAMAGED_BATCH", message, **bounds)

@@ -34,7 +34,6 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_DISK_FULL: _ClassVar[Reason]
     REASON_OVERLOADED: _ClassVar[Reason]
     REASON_TOO_MANY_PARTITIONS: _ClassVar[Reason]
-    REASON_BUFFER_FULL: _ClassVar[Reason]
     REASON_STORAGE_FAILED: _ClassVar[Reason]
     REASON_SHUTTING_DOWN: _ClassVar[Reason]
     REASON_TOPIC_DAMAGED: _ClassVar[Reason]
@@ -67,7 +66,6 @@ REASON_PRODUCER_FENCED: Reason
 REASON_DISK_FULL: Reason
 REASON_OVERLOADED: Reason
 REASON_TOO_MANY_PARTITIONS: Reason
-REASON_BUFFER_FULL: Reason
 REASON_STORAGE_FAILED: Reason
 REASON_SHUTTING_DOWN: Reason
 REASON_TOPIC_DAMAGED: Reason
