@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,8 +14,10 @@ import structlog
 from rich.console import Console
 
 from demo.crash import prove, publish_through_a_kill
+from demo.dead_letters import look_at_dead_letters, redrive
 from demo.figures import PUBLISHED, Figures, FiguresDifferError
 from demo.flights import Flight, NoDataError, find_data, read_flights
+from demo.groups import Delays, find_groups_where_they_were, read_as_groups
 from demo.publishing import publish
 from demo.replay import replay_all, replay_last, replay_since
 from demo.screen import ClientLog, Screen
@@ -34,6 +37,9 @@ def main(arguments: Sequence[str] | None = None, expected: Figures = PUBLISHED) 
     """
     parser = argparse.ArgumentParser(prog="python -m demo", description=__package__)
     parser.add_argument("--data", type=Path, help="another zipped CSV with the same columns")
+    parser.add_argument(
+        "--groups", action="store_true", help="show consumer groups too, which takes a minute more"
+    )
     options = parser.parse_args(arguments)
     screen = Screen(Console())
     structlog.configure(
@@ -43,7 +49,7 @@ def main(arguments: Sequence[str] | None = None, expected: Figures = PUBLISHED) 
     )
     code = 0
     try:
-        tell(options.data or find_data(), expected, screen)
+        tell(options.data or find_data(), expected, screen, has_groups=options.groups)
     except* (NoDataError, FiguresDifferError, LogbrokerError, RuntimeError) as group:
         print(f"\nThe demo failed: {first_of(group)}", file=sys.stderr)
         code = 1
@@ -59,7 +65,7 @@ def first_of(error: BaseException) -> BaseException:
     return error
 
 
-def tell(data: Path, expected: Figures, screen: Screen) -> None:
+def tell(data: Path, expected: Figures, screen: Screen, *, has_groups: bool) -> None:
     """Tells the whole story."""
     started = time.perf_counter()
     screen.title("logbroker: a year of flights out of New York")
@@ -76,13 +82,18 @@ def tell(data: Path, expected: Figures, screen: Screen) -> None:
             seconds = time.perf_counter() - starting
             screen.say(f"listens on {broker.address}, process {broker.pid}, up in {seconds:.1f} s")
             screen.say(f"data directory: {broker.data_dir}")
-            asyncio.run(use(broker, flights, expected, screen))
+            asyncio.run(use(broker, flights, expected, screen, has_groups=has_groups))
     screen.section("Your own broker")
     show_what_next(screen, time.perf_counter() - started)
 
 
 async def use(
-    broker: BrokerProcess, flights: Sequence[Flight], expected: Figures, screen: Screen
+    broker: BrokerProcess,
+    flights: Sequence[Flight],
+    expected: Figures,
+    screen: Screen,
+    *,
+    has_groups: bool,
 ) -> None:
     """Does what a user does with a broker, and what nobody should do to one."""
     async with Client(broker.address) as client:
@@ -106,6 +117,9 @@ async def use(
         screen.say()
         await replay_last(client, TOPIC, 2, screen)
 
+        if has_groups:
+            await use_groups(client, expected, screen)
+
         screen.section("Crash: SIGKILL to the broker in the middle of a second run")
         await client.admin.create_topic(SECOND_TOPIC, partition_count=PARTITION_COUNT)
         second_run = flights[:SECOND_RUN]
@@ -113,6 +127,20 @@ async def use(
         await prove(client, SECOND_TOPIC, second_run, after, screen)
         screen.say("and the first run, read again from the broker that came back:")
         await replay_all(client, TOPIC, expected, screen, brief=True)
+        if has_groups:
+            await find_groups_where_they_were(client, expected, screen)
+
+
+async def use_groups(client: Client, expected: Figures, screen: Screen) -> None:
+    """Shares the flights between three groups, one of which fails at some, and mends that."""
+    screen.section("Groups: two of them at once, and a third one later")
+    async with AsyncExitStack() as stack:
+        delays = Delays()
+        bystanders = await read_as_groups(client, TOPIC, delays, stack, expected, screen)
+        screen.section("Dead letters: the flights that never left")
+        await look_at_dead_letters(client, TOPIC, expected, screen)
+        screen.say()
+        await redrive(client, TOPIC, delays, bystanders, expected, screen)
 
 
 async def a_moment_later() -> int:

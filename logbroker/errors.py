@@ -5,13 +5,16 @@
                                                   INVALID_SETTING, BAD_BATCH, RECORD_TOO_LARGE,
                                                   BATCH_TOO_LARGE, TOO_MANY_HEADERS,
                                                   HEADER_TOO_LARGE, RESPONSE_TOO_LARGE
-      NotFoundError          NOT_FOUND            TOPIC_NOT_FOUND, PARTITION_NOT_FOUND
-      AlreadyExistsError     ALREADY_EXISTS       TOPIC_ALREADY_EXISTS
+      NotFoundError          NOT_FOUND            TOPIC_NOT_FOUND, PARTITION_NOT_FOUND,
+                                                  GROUP_NOT_FOUND, REDRIVE_NOT_FOUND
+      AlreadyExistsError     ALREADY_EXISTS       TOPIC_ALREADY_EXISTS, GROUP_ALREADY_EXISTS
       OffsetOutOfRangeError  OUT_OF_RANGE         OFFSET_OUT_OF_RANGE
-      PreconditionError      FAILED_PRECONDITION  TOPIC_RECREATED, UNEXPECTED_OFFSET,
+      PreconditionError      FAILED_PRECONDITION  TOPIC_RECREATED, UNEXPECTED_OFFSET, GROUP_IN_USE,
                                                   CLIENT_CLOSED, BROKER_RUNNING
-      ConflictError          ABORTED              SEQUENCE_GAP, SEQUENCE_TOO_OLD, PRODUCER_FENCED
-      ExhaustedError         RESOURCE_EXHAUSTED   DISK_FULL, OVERLOADED, TOO_MANY_PARTITIONS
+      ConflictError          ABORTED              SEQUENCE_GAP, SEQUENCE_TOO_OLD, PRODUCER_FENCED,
+                                                  LEASE_LOST, MEMBER_FENCED, REDRIVE_RUNNING
+      ExhaustedError         RESOURCE_EXHAUSTED   DISK_FULL, OVERLOADED, TOO_MANY_PARTITIONS,
+                                                  TOO_MANY_GROUPS
       UnavailableError       UNAVAILABLE          STORAGE_FAILED, SHUTTING_DOWN, TOPIC_DAMAGED,
                                                   UNREACHABLE
       DataLossError          DATA_LOSS            DAMAGED_BATCH
@@ -121,18 +124,29 @@ REASONS: dict[str, tuple[type[LogbrokerError], str]] = {
     ),
     "TOPIC_NOT_FOUND": (NotFoundError, "There is no such topic, or no more."),
     "PARTITION_NOT_FOUND": (NotFoundError, "The topic has no such partition."),
+    "GROUP_NOT_FOUND": (NotFoundError, "There is no such group, or no more."),
+    "REDRIVE_NOT_FOUND": (NotFoundError, "There is no such redrive, or it ended long ago."),
     "TOPIC_ALREADY_EXISTS": (AlreadyExistsError, "The name is taken."),
+    "GROUP_ALREADY_EXISTS": (AlreadyExistsError, "There is a group of this name."),
     "OFFSET_OUT_OF_RANGE": (OffsetOutOfRangeError, "The offset cannot be read, or not yet."),
     "TOPIC_RECREATED": (PreconditionError, "The name means another topic now than `topic_id`."),
     "UNEXPECTED_OFFSET": (PreconditionError, "`expected_offset` is not the next offset."),
+    "GROUP_IN_USE": (PreconditionError, "The group has members; stop them first, or force it."),
     "CLIENT_CLOSED": (PreconditionError, "Given by clients: this client has been closed."),
     "BROKER_RUNNING": (PreconditionError, "A broker holds this data directory."),
     "SEQUENCE_GAP": (ConflictError, "A producer's batch came before the one it follows."),
     "SEQUENCE_TOO_OLD": (ConflictError, "A repeated batch from before the remembered ones."),
     "PRODUCER_FENCED": (ConflictError, "The producer id is used with a greater epoch."),
+    "LEASE_LOST": (ConflictError, "The lease is over: its records may be with another member."),
+    "MEMBER_FENCED": (
+        ConflictError,
+        "The member is replaced, or the partition is not its own any more.",
+    ),
+    "REDRIVE_RUNNING": (ConflictError, "A redrive of the same records is running."),
     "DISK_FULL": (ExhaustedError, "No room on the disk. Writing resumes when there is."),
     "OVERLOADED": (ExhaustedError, "The broker holds as many bytes as it may."),
     "TOO_MANY_PARTITIONS": (ExhaustedError, "The broker has as many partitions as it may."),
+    "TOO_MANY_GROUPS": (ExhaustedError, "The broker has as many groups as it may."),
     "STORAGE_FAILED": (UnavailableError, "The disk failed; the partition takes no writes."),
     "SHUTTING_DOWN": (UnavailableError, "The broker is stopping."),
     "TOPIC_DAMAGED": (UnavailableError, "The topic's files are there, its settings are lost."),

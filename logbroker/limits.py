@@ -28,8 +28,20 @@ FETCH_BYTES = 1 << 20
 PAGE_SIZE = 1_000
 """The most rows of a page."""
 
+DEFAULT_PAGE_SIZE = 100
+"""How many rows a page has unless the request says otherwise."""
+
 SEQUENCE_WINDOW = 64
 """How many batches of a producer a partition remembers: what may be under way at once."""
+
+GROUPS = 10_000
+"""Of a broker."""
+
+UNSETTLED_RECORDS = 1_000_000
+"""What `max_unsettled` of a group can be raised to."""
+
+REASON_BYTES = 1_024
+"""A failure's reason is cut at this length."""
 
 RECORDS_PER_BATCH = 1 << 20
 """Bounds what one batch costs to check, however small its records."""

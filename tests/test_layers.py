@@ -10,13 +10,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"errors", "limits"},
     "record": GROUND | {"config", "v1"},  # v1: columns.py, the batch codec
     "topic": GROUND | {"record", "config"},
+    "group": GROUND | {"record", "config"},
     "storage": GROUND | {"record", "config"},
-    "broker": GROUND | {"record", "config", "topic", "storage"},
-    "wire": GROUND | {"record", "config", "topic", "v1"},
-    "server": GROUND | {"record", "config", "topic", "broker", "wire", "v1"},
-    "client": GROUND | {"record", "config", "topic", "wire", "v1"},
+    "broker": GROUND | {"record", "config", "topic", "group", "storage"},
+    "wire": GROUND | {"record", "config", "topic", "group", "v1"},
+    "server": GROUND | {"record", "config", "topic", "group", "broker", "wire", "v1"},
+    "client": GROUND | {"record", "config", "topic", "group", "wire", "v1"},
     "app": GROUND | {"config", "malloc", "storage", "broker", "server"},
-    "cli": GROUND | {"record", "config", "topic", "storage", "client", "app"},
+    "cli": GROUND | {"record", "config", "topic", "group", "storage", "client", "app"},
 }  # fmt: skip
 STORAGE_SEEN_BY_BROKER = {"logbroker.storage.engine", "logbroker.storage.journal"}
 ONLY = {  # outside names, and who may know them

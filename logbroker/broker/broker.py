@@ -2,31 +2,55 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
+from typing import Any
 
 import structlog
 
 from logbroker.broker.backpressure import ByteBudget
+from logbroker.broker.beginning import Beginning
 from logbroker.broker.coordinator import Coordinator
+from logbroker.broker.dead_letter_view import DeadLetterFilter, DeadLetterView, FoundLetter
+from logbroker.broker.dead_letters import DeadLetters
+from logbroker.broker.expiry import Expiry
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
+from logbroker.broker.group_admin import GroupAdmin, GroupSummary
+from logbroker.broker.groups import Groups
+from logbroker.broker.holds import Holds
 from logbroker.broker.housekeeping import keep_house
+from logbroker.broker.lease import LeaseCalls, LeaseSpec
+from logbroker.broker.leasing import Delivery, Leasing
+from logbroker.broker.member import Member
+from logbroker.broker.membership import Membership, MemberSpec
+from logbroker.broker.offsets import (
+    Commit,
+    CommitResult,
+    DeadLetterProgress,
+    OffsetReset,
+    Offsets,
+    PartitionProgress,
+    explained,
+)
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
+from logbroker.broker.redrive import RedriveJobs, RedriveProgress
 from logbroker.broker.response_room import ResponseRoom
+from logbroker.broker.settle import Settle, Settlement, SettleResult
 from logbroker.broker.stats import BrokerStats
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
 from logbroker.errors import InvalidError, LogbrokerError, NotFoundError, UnavailableError
-from logbroker.limits import PAGE_SIZE
+from logbroker.group.group import Group
+from logbroker.group.settings import GroupSettings
+from logbroker.group.start_position import Position
+from logbroker.limits import DEFAULT_PAGE_SIZE, PAGE_SIZE
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
 from logbroker.storage.engine import Engine
 from logbroker.topic.topic import PartitionStatus, Topic, TopicSettings
-
-DEFAULT_PAGE_SIZE = 100
 
 log = structlog.get_logger()
 
@@ -40,6 +64,7 @@ class Broker:
         partitions: Partitions,
         coordinator: Coordinator,
         producer_ids: ProducerIds,
+        groups: Groups,
         limits: LimitsConfig,
         clock: Clock,
     ) -> None:
@@ -54,6 +79,26 @@ class Broker:
         self._clock = clock
         self._produce = Produce(self._catalog, partitions, limits, clock)
         self._fetch = Fetch(self._catalog, partitions, limits, clock)
+        self._groups = groups
+        dead_letters = DeadLetters(groups, coordinator)
+        beginning = Beginning(groups, dead_letters)
+        leasing = Leasing(groups)
+        settle = Settle(groups, dead_letters)
+        self.members = Membership(
+            groups, beginning, leasing, settle, dead_letters, limits.idle_heartbeat_ms
+        )
+        """Joins and ends of Consume streams."""
+        self._beginning = beginning
+        self._offsets = Offsets(groups, beginning, self.members)
+        self.group_admin = GroupAdmin(groups, self.members, self._offsets)
+        """Lists, changes and deletes groups; keeps house."""
+        self._dead_letters = dead_letters
+        self._view = DeadLetterView(groups, self._produce)
+        self._redrives = RedriveJobs(groups, self._view)
+        self._holds = Holds(groups, self._view)
+        self._settle = settle
+        self._lease_calls = LeaseCalls(groups, beginning, leasing)
+        self._expiry = Expiry(groups, dead_letters)
         self._started_ms = clock.monotonic_ms()
 
     async def create_topic(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
@@ -106,11 +151,18 @@ class Broker:
 
     async def grow_topic(self, name: str, topic_id: str, partition_count: int) -> Topic:
         """Adds partitions. NotFoundError, InvalidError, ExhaustedError."""
-        return await self._coordinator.grow(name, topic_id, partition_count)
+        topic = await self._coordinator.grow(name, topic_id, partition_count)
+        await self.members.topic_grown(topic)
+        return topic
 
     async def delete_topic(self, name: str, topic_id: str) -> None:
         """Deletes a topic, its records and what is known of their producers. NotFoundError."""
-        await self._coordinator.delete(name, topic_id)
+        topic = self._catalog.get(name, topic_id)
+        try:
+            await self._coordinator.delete(name, topic_id)
+        finally:
+            if self._catalog.find(topic.topic_id) is None:
+                await self.members.topic_deleted(topic)
 
     async def trim_topic(self, name: str, topic_id: str, partition: int, offset: int) -> int:
         """Raises the log start offset and returns it. NotFoundError, InvalidError."""
@@ -165,6 +217,140 @@ class Broker:
         """Looks a time up; see `Fetch.find_offset`."""
         return await self._fetch.find_offset(topic, topic_id, partition, timestamp_ms)
 
+    async def create_group(self, name: str, settings: GroupSettings) -> Group:
+        """Creates a group. AlreadyExistsError, InvalidError, ExhaustedError."""
+        return await self._beginning.create(name, settings)
+
+    def get_group(self, name: str) -> Group:
+        """Returns a group. NotFoundError."""
+        return self._groups.state.catalog.get(name)
+
+    def group_members(self, name: str) -> list[tuple[Member, list[tuple[str, int]]]]:
+        """Returns the members of a group, and what belongs to each in `partition` order."""
+        return [(one, self.members.assignment_of(one)) for one in self.members.members(name)]
+
+    async def group_progress(self, name: str, topic: str = "") -> list[PartitionProgress]:
+        """Returns how far a group is; see `Offsets.progress`."""
+        return await self._offsets.progress(name, topic)
+
+    def group_dead_letters(self, name: str) -> list[DeadLetterProgress]:
+        """Returns what is parked of a group; see `Offsets.dead_letters`."""
+        return self._offsets.dead_letters(name)
+
+    async def list_groups(self, page_size: int, page_token: str) -> tuple[list[GroupSummary], str]:
+        """Lists groups in pages; see `GroupAdmin.list_page`."""
+        return await self.group_admin.list_page(page_size, page_token)
+
+    async def update_group(self, name: str, settings: GroupSettings) -> Group:
+        """Changes settings; see `GroupAdmin.update`."""
+        return await self.group_admin.update(name, settings)
+
+    async def delete_group(self, name: str, *, is_forced: bool = False) -> None:
+        """Deletes a group; see `GroupAdmin.delete`."""
+        await self.group_admin.delete(name, is_forced=is_forced)
+
+    async def commit_offsets(self, group: str, commits: Sequence[Commit]) -> list[CommitResult]:
+        """Settles all below offsets; see `Offsets.commit`."""
+        return await self._offsets.commit(group, commits)
+
+    async def reset_offsets(
+        self,
+        group: str,
+        topic: str,
+        partitions: Sequence[int],
+        to: Position,
+        *,
+        is_forced: bool = False,
+        is_dry_run: bool = False,
+    ) -> list[OffsetReset]:
+        """Moves a group; see `Offsets.reset`."""
+        return await self._offsets.reset(
+            group, topic, partitions, to, is_forced=is_forced, is_dry_run=is_dry_run
+        )
+
+    def explain(
+        self, group: str, topic: str, partition: int, offset: int
+    ) -> tuple[str, str, dict[str, Any]]:
+        """Says why a record is not delivered: a state, a sentence, and every value of it."""
+        found = self._offsets.explain(group, topic, partition, offset)
+        return explained(found, has_members=bool(self.members.members(group)))
+
+    async def join(self, spec: MemberSpec) -> Member:
+        """Returns a new member of a group; see `Membership.join`."""
+        return await self.members.join(spec)
+
+    async def leave(self, member: Member, *, has_vanished: bool) -> None:
+        """Ends a member; see `Membership.leave`."""
+        await self.members.leave(member, has_vanished=has_vanished)
+
+    async def lease(self, spec: LeaseSpec) -> Delivery | None:
+        """Leases records without a stream; see `LeaseCalls.lease`."""
+        return await self._lease_calls.lease(spec)
+
+    async def settle(self, group: str, settlements: list[Settlement]) -> list[SettleResult]:
+        """Takes answers for leased records; returns what became of each once that is true."""
+        return await (await self._settle.settle(group, settlements)).wait_results()
+
+    def extend(self, group: str, extensions: list[tuple[int, int]]) -> list[LogbrokerError | None]:
+        """Moves deadlines of leases; see `Settle.extend`."""
+        return self._settle.extend(group, extensions)
+
+    async def list_dead_letters(
+        self, wanted: DeadLetterFilter, *, with_resolved: bool, page_size: int, page_token: str
+    ) -> tuple[list[FoundLetter], str]:
+        """Lists dead letters in pages; see `DeadLetterView.list_page`."""
+        return await self._view.list_page(
+            wanted, with_resolved=with_resolved, page_size=page_size, page_token=page_token
+        )
+
+    async def get_dead_letter(
+        self, group: str, topic: str, partition: int, offset: int
+    ) -> FoundLetter:
+        """Returns one dead letter. NotFoundError."""
+        return await self._view.get(group, topic, partition, offset)
+
+    async def resolve_dead_letters(
+        self, wanted: DeadLetterFilter, *, is_discard: bool = False, is_dry_run: bool = False
+    ) -> int:
+        """Settles dead letters; see `DeadLetterView.resolve`."""
+        return await self._view.resolve(wanted, is_discard=is_discard, is_dry_run=is_dry_run)
+
+    async def copy_dead_letters(
+        self, wanted: DeadLetterFilter, to_topic: str, *, is_dry_run: bool = False
+    ) -> int:
+        """Copies dead letters to a topic; see `DeadLetterView.copy`."""
+        return await self._view.copy(wanted, to_topic, is_dry_run=is_dry_run)
+
+    async def start_redrive(
+        self, wanted: DeadLetterFilter, rate: float = 0, *, is_dry_run: bool = False
+    ) -> RedriveProgress:
+        """Starts a redrive; see `RedriveJobs.start`."""
+        return await self._redrives.start(wanted, rate, is_dry_run=is_dry_run)
+
+    def get_redrive(self, redrive_id: str) -> RedriveProgress:
+        """Returns a redrive. NotFoundError."""
+        return self._redrives.get(redrive_id)
+
+    def list_redrives(self, group: str) -> list[RedriveProgress]:
+        """Returns the redrives of a group, the newest first."""
+        return self._redrives.list_of(group)
+
+    async def cancel_redrive(self, redrive_id: str) -> RedriveProgress:
+        """Ends a redrive; see `RedriveJobs.cancel`."""
+        return await self._redrives.cancel(redrive_id)
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Begins what runs in the background for groups."""
+        self._groups.start(tasks)
+        self._groups.spawn(self._groups.timer.run(self._expiry.ring))
+        self._groups.spawn(self._dead_letters.run())
+        self._groups.spawn(self._holds.run())
+        self._redrives.resume()
+
+    def stop(self) -> None:
+        """Ends what runs in the background for groups."""
+        self._groups.stop()
+
     def stats(self, open_stream_count: int = 0) -> BrokerStats:
         """Returns what was counted since the start, and how things are."""
         logs = [partition.log.stats() for partition in self._partitions.all()]
@@ -193,6 +379,7 @@ class Broker:
         """Finishes changes; saves what the next start would else have to find out again."""
         try:
             await self._coordinator.close()
+            await self._groups.close()
             await self._producer_ids.save(
                 [partition for partition in self._partitions.all() if partition.unsaved_bytes]
             )
@@ -220,18 +407,26 @@ async def open_broker(
     producer_ids = await ProducerIds.open(engine, clock)
     partitions = Partitions(engine, producer_ids.registry)
     coordinator = await Coordinator.open(engine, partitions, producer_ids, clock, defaults)
-    broker = Broker(engine, partitions, coordinator, producer_ids, limits, clock)
+    groups = await Groups.open(engine, coordinator.catalog, partitions, clock)
+    broker = Broker(engine, partitions, coordinator, producer_ids, groups, limits, clock)
     try:
         async with asyncio.TaskGroup() as tasks:
             house = tasks.create_task(
                 keep_house(
-                    partitions, coordinator, producer_ids, clock, limits.producer_retention_ms
+                    partitions,
+                    coordinator,
+                    producer_ids,
+                    broker.group_admin,
+                    clock,
+                    limits.producer_retention_ms,
                 )
             )
+            broker.start(tasks)
             try:
                 yield broker
             finally:
                 house.cancel()
+                broker.stop()
     except BaseExceptionGroup as group:
         if len(group.exceptions) == 1:  # what the caller raised, as the caller raised it
             raise group.exceptions[0] from None

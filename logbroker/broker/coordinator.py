@@ -97,6 +97,14 @@ class Coordinator:
         """
         return await self._changes.run(name, self._create(name, partition_count, settings))
 
+    async def create_dead_letter_topic(
+        self, name: str, source: Topic, group: str, settings: TopicSettings
+    ) -> Topic:
+        """Creates the topic for what `group` fails at in `source`, as `create` does."""
+        count = source.partition_count
+        making = self._create(name, count, settings, source=source, source_group=group)
+        return await self._changes.run(name, making)
+
     async def update(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:
         """Changes settings and returns the topic as it is then."""
         return await self._changes.run(name, self._update(name, topic_id, settings))
@@ -117,7 +125,15 @@ class Coordinator:
         await self._changes.wait_done()
         await self._snapshot()
 
-    async def _create(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
+    async def _create(
+        self,
+        name: str,
+        partition_count: int,
+        settings: TopicSettings,
+        *,
+        source: Topic | None = None,
+        source_group: str = "",
+    ) -> Topic:
         now_ms = self._clock.now_ms()
         topic_id = secrets.token_hex(TOPIC_ID_BYTES)
         decided = self.catalog.decide_create(
@@ -127,6 +143,8 @@ class Coordinator:
             defaults=self._defaults,
             topic_id=topic_id,
             now_ms=now_ms,
+            source=source,
+            source_group=source_group,
         )
         await self._commit(decided)
         topic = self.catalog.get(name, topic_id)

@@ -3,6 +3,7 @@
 import structlog
 
 from logbroker.broker.coordinator import Coordinator
+from logbroker.broker.group_admin import GroupAdmin
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.producer_ids import SAVE_AFTER_BYTES, ProducerIds
 from logbroker.clock import Clock
@@ -17,6 +18,7 @@ async def keep_house(
     partitions: Partitions,
     coordinator: Coordinator,
     producer_ids: ProducerIds,
+    group_admin: GroupAdmin,
     clock: Clock,
     producer_retention_ms: int,
 ) -> None:
@@ -31,6 +33,7 @@ async def keep_house(
             partition.producers.forget(before_ms)
         await coordinator.erase_deleted()
         await coordinator.open_missing()
+        await group_admin.keep_house()
         busy = [found for found in partitions.all() if found.unsaved_bytes >= SAVE_AFTER_BYTES]
         try:
             await producer_ids.save(busy)

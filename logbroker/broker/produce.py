@@ -19,7 +19,7 @@ from logbroker.record.partitioner import partition_of
 from logbroker.record.receipt import Receipt
 from logbroker.record.record import Header
 from logbroker.topic.catalog import TopicCatalog
-from logbroker.topic.producers import Stored
+from logbroker.topic.producers import OWN_PRODUCER_ID, Stored
 
 DUPLICATE_CHECK_MS = 1_000
 """How often one who waits for a repeated batch to be durable looks if it still may be."""
@@ -240,8 +240,8 @@ def _check_header(header: BatchHeader) -> None:
     if header.offset_span != header.record_count:
         message = f"offset_span is {header.offset_span} for {header.record_count} records"
         raise InvalidError("BAD_BATCH", message, offset_span=header.offset_span)
-    if header.producer_id < 0:
-        message = f"producer_id must be at least 0, not {header.producer_id}"
+    if not 0 <= header.producer_id < OWN_PRODUCER_ID:
+        message = f"producer_id must be at least 0 and one given out, not {header.producer_id}"
         raise InvalidError("INVALID_ARGUMENT", message, producer_id=header.producer_id)
 
 

@@ -11,7 +11,7 @@ It connects, calls, and turns errors into lines and exit codes:
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
@@ -28,6 +28,7 @@ CONNECT_S = 5
 HINTS = {
     "UNREACHABLE": "start one with: logbroker serve   (or say where it is: --server HOST:PORT)",
     "DAMAGED_BATCH": "read on behind it with --from {next_offset}, or with --skip-damage",
+    "REDRIVE_RUNNING": "end that one first with: logbroker dlq cancel {redrive_id}",
 }
 """By reason: what to do about it."""
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
@@ -54,16 +55,17 @@ OutputOption = Annotated[
     typer.Option("--output", "-o", help="A table for people, or JSON for programs."),
 ]
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 
 
 @contextmanager
-def reporting(output: Output, server: str = "") -> Iterator[None]:
+def reporting(output: Output, server: str = "", hints: Mapping[str, str] = HINTS) -> Iterator[None]:
     """Turns an error of logbroker, or of a file, into a line on stderr and exit code 1."""
     try:
         yield
     except LogbrokerError as error:
-        hint = HINTS.get(error.reason, "") if server else ""
-        write_error(error, output, hint.format(**error.details))
+        hint = hints.get(error.reason, "") if server else ""
+        write_error(error, output, _filled_in(hint, error))
         raise typer.Exit(FAILED) from error
     except OSError as error:
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
@@ -71,10 +73,26 @@ def reporting(output: Output, server: str = "") -> Iterator[None]:
         raise typer.Exit(FAILED) from error
 
 
-def call(server: str, output: Output, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-    """Returns what `verb` does with a client; reports its errors and ends the command."""
-    with reporting(output, server):
+def call(
+    server: str,
+    output: Output,
+    verb: Callable[[Client], Coroutine[Any, Any, T]],
+    **hints: str,
+) -> T:
+    """Returns what `verb` does with a client; reports its errors and ends the command.
+
+    `hints` say, by reason, what to do about an error of this command.
+    """
+    with reporting(output, server, HINTS | hints):
         return asyncio.run(_call(server, verb))
+
+
+def _filled_in(hint: str, error: LogbrokerError) -> str:
+    """Returns the hint with the error's details; nothing where it needs one there is not."""
+    try:
+        return hint.format(**error.details)
+    except KeyError:
+        return ""
 
 
 async def _call(server: str, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:

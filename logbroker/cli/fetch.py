@@ -90,8 +90,8 @@ def fetch(
     now_ms = SystemClock().now_ms()
     place = parse_place(start, now_ms=now_ms)
     stop = None if until is None else parse_stop(until, now_ms=now_ms)
-    _say_zone("--from", start, place)
-    _say_zone("--until", until, stop)
+    say_zone("--from", start, place)
+    say_zone("--until", until, stop)
     if last is not None and (start != "earliest" or until is not None):
         raise typer.BadParameter("--last says where to start and stop; leave --from and --until")
     show = _show(template, full=full, raw=raw, output=output)
@@ -141,7 +141,7 @@ async def _print(reader: Reader, show: Show, limit: int | None, *, skip_damage: 
     return reader.skipped_count + undecoded
 
 
-def _say_zone(option: str, given: str | None, place: Place | None) -> None:
+def say_zone(option: str, given: str | None, place: Place | None) -> None:
     """Says on stderr what a time without a zone was taken for."""
     if isinstance(place, Moment) and place.assumed_utc:
         note(f"{option} {given} names no zone and means {show_time(place.ms)} (UTC)")

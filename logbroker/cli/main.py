@@ -3,8 +3,11 @@
 serve                                                run a broker
 topic create|list|describe|update|grow|delete|trim   topics
 produce, fetch                                       records in, records out
+group create|list|describe|update|reset|delete|watch groups
+consume                                              records as a member of a group
+explain                                              why a record is not delivered
+dlq list|show|redrive|redrives|cancel|resolve|copy   what groups failed at
 broker describe                                      version, limits, counts
-log dump|verify|repair                               any file in a data directory
 log dump|verify|repair                               any file in a data directory
 """
 
@@ -16,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from logbroker.cli import broker, fetch, log, produce, topic
+from logbroker.cli import broker, consume, dead_letter, explain, fetch, group, log, produce, topic
 from logbroker.cli.broker_log import LogLevel, configure_log
 from logbroker.cli.output import INTERRUPTED, USAGE, flush, note, use_utf8, write
 from logbroker.cli.serve import serve
@@ -41,6 +44,10 @@ app.command()(serve)
 app.add_typer(topic.app, name="topic")
 app.command()(produce.produce)
 app.command()(fetch.fetch)
+app.add_typer(group.app, name="group")
+app.command()(consume.consume)
+app.add_typer(dead_letter.app, name="dlq")
+app.command()(explain.explain)
 app.add_typer(broker.app, name="broker")
 app.add_typer(log.app, name="log")
 

@@ -86,19 +86,18 @@ def write_json(value: Any) -> None:
     write(json.dumps(value) + "\n")
 
 
-def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def write_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, has_titles: bool = True
+) -> None:
     """Writes rows under the names of their columns. Columns of numbers are aligned right."""
-    cells = [[safe(cell) for cell in row] for row in rows]
-    is_number = [
-        bool(cells) and all(row[index].isdecimal() for row in cells)
-        for index in range(len(columns))
-    ]
     if sys.stdout.isatty():
-        _write_rich(columns, cells, is_number)
+        Console(file=sys.stdout, width=UNFOLDED).print(rich_table(columns, rows))
         return
+    cells = [[safe(cell) for cell in row] for row in rows]
+    is_number = _are_numbers(columns, cells)
     lines = [[column.upper() for column in columns], *cells]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
-    for line in lines:
+    for line in lines[0 if has_titles else 1 :]:
         parts = [
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(line, widths, is_number, strict=True)
@@ -141,15 +140,22 @@ def write_error(error: LogbrokerError, output: Output, hint: str = "") -> None:
         note(hint)
 
 
-def _write_rich(
-    columns: Sequence[str], cells: Sequence[Sequence[str]], is_number: Sequence[bool]
-) -> None:
+def rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Returns rows as a table for a terminal, safe to show there."""
+    cells = [[safe(cell) for cell in row] for row in rows]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column, right in zip(columns, is_number, strict=True):
+    for column, right in zip(columns, _are_numbers(columns, cells), strict=True):
         table.add_column(Text(column.upper()), justify="right" if right else "left")
     for row in cells:
         table.add_row(*map(Text, row))
-    Console(file=sys.stdout, width=UNFOLDED).print(table)
+    return table
+
+
+def _are_numbers(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[bool]:
+    return [
+        bool(cells) and all(row[index].isdecimal() for row in cells)
+        for index in range(len(columns))
+    ]
 
 
 def _end_quietly() -> NoReturn:

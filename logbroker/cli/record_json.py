@@ -11,20 +11,26 @@ One object a line, in ASCII:
     int64         offset, timestamp_ms: strings, since JSON numbers lose digits in many
                   readers; numbers are taken too
 
+`consume -o json` adds what the group knows of the record: its topic, `delivery_number`,
+`failures` and `redrives`.
+
 Given to `produce`, all may be left out: no key is a null key, no timestamp is now.
-`offset` is what the record had where it came from, and has no effect.
+`offset` is what the record had where it came from, and has no effect; nor has what a group
+knew of it.
 """
 
 import binascii
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from logbroker.client.delivered import Delivered
 from logbroker.record.record import Header, Record
 
 FIELDS = {
     "topic", "partition", "offset", "timestamp_ms", "key", "key_base64", "value", "value_base64",
-    "headers",
+    "headers", "delivery_number", "failures", "redrives",
 }  # fmt: skip
 HEADER_FIELDS = {"name", "value", "value_base64"}
 INT64 = range(-(1 << 63), 1 << 63)
@@ -45,16 +51,17 @@ class RecordDraft(NamedTuple):
 
 def record_to_json(record: Record) -> str:
     """Returns the line, without its end."""
+    return json.dumps(_record_fields(record))
+
+
+def delivered_to_json(record: Delivered) -> str:
+    """Returns the line, without its end, with what the record's group knows of it."""
     fields = {
-        "partition": record.partition,
-        "offset": str(record.offset),
-        "timestamp_ms": str(record.timestamp_ms),
-        **_bytes_field("key", record.key),
-        **_bytes_field("value", record.value),
-        "headers": [
-            {"name": header.name, **_bytes_field("value", header.value)}
-            for header in record.headers
-        ],
+        "topic": record.topic,
+        **_record_fields(record),
+        "delivery_number": record.delivery_number,
+        "failures": record.failures,
+        "redrives": record.redrives,
     }
     return json.dumps(fields)
 
@@ -74,6 +81,32 @@ def draft_of_json(line: bytes) -> RecordDraft:
         None if timestamp_ms is None else _int_of(timestamp_ms, "timestamp_ms", INT64),
         None if partition is None else _int_of(partition, "partition", INT32),
     )
+
+
+def bytes_field(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Returns the field of a key or value: as text, or as base64 where it is none."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(data).decode()}
+
+
+def headers_field(headers: Iterable[Header]) -> list[dict[str, str | None]]:
+    """Returns the list of headers."""
+    return [{"name": header.name, **bytes_field("value", header.value)} for header in headers]
+
+
+def _record_fields(record: Record) -> dict[str, Any]:
+    return {
+        "partition": record.partition,
+        "offset": str(record.offset),
+        "timestamp_ms": str(record.timestamp_ms),
+        **bytes_field("key", record.key),
+        **bytes_field("value", record.value),
+        "headers": headers_field(record.headers),
+    }
 
 
 def _object_of(line: bytes) -> dict[str, Any]:
@@ -103,15 +136,6 @@ def _check_fields(fields: dict[str, Any], known: set[str], owner: str) -> None:
         raise ValueError(
             f"{owner} has no field {unknown[0]!r}; they are {', '.join(sorted(known))}"
         )
-
-
-def _bytes_field(name: str, data: bytes | None) -> dict[str, str | None]:
-    if data is None:
-        return {name: None}
-    try:
-        return {name: data.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": b64encode(data).decode()}
 
 
 def _bytes_of(fields: dict[str, Any], name: str) -> bytes | None:

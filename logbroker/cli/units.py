@@ -68,6 +68,16 @@ def show_duration(ms: int) -> str:
     return "".join(parts)
 
 
+def show_age(ms: int) -> str:
+    """Returns the two greatest units of it, as `3d4h` or `12s`; below 1 s the ms."""
+    if ms < DURATIONS["s"]:
+        return f"{ms}ms"
+    for unit, part in (("d", "h"), ("h", "m"), ("m", "s")):
+        if ms >= DURATIONS[unit]:
+            return show_duration(ms - ms % DURATIONS[part])
+    return show_duration(ms - ms % DURATIONS["s"])
+
+
 def show_size(size: int) -> str:
     """Returns it with one decimal at most: `12.5MiB`; below 1 KiB in bytes."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):

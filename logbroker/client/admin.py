@@ -1,8 +1,10 @@
-"""Admin: topics, and the broker itself. Every verb is one call."""
+"""Admin: topics, groups, dead letters, and the broker itself. Every verb is one call."""
 
 from typing import NamedTuple
 
 from logbroker.client.connection import Connection
+from logbroker.client.dead_letter_admin import DeadLetterAdmin
+from logbroker.client.group_admin import GroupAdmin
 from logbroker.client.topics import get_topic
 from logbroker.limits import PAGE_SIZE
 from logbroker.record.columns import RecordLimits
@@ -32,11 +34,11 @@ class BrokerInfo(NamedTuple):
     limits: RecordLimits
 
 
-class Admin:
-    """Creates, changes, looks at and deletes topics. Made by `Client.admin`."""
+class Admin(GroupAdmin, DeadLetterAdmin):
+    """Creates, changes, looks at and deletes topics and groups. Made by `Client.admin`."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        super().__init__(connection)
 
     async def create_topic(
         self, topic: str, partition_count: int = 1, settings: TopicSettings | None = None

@@ -4,15 +4,17 @@ Nothing is decided here: calls wait for the loop's answer.
 """
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from logbroker.client import leftovers
-from logbroker.client.admin import Admin, BrokerInfo, GrownTopic, TopicDescription
+from logbroker.client.blocking_admin import BlockingAdmin
+from logbroker.client.blocking_consumer import BlockingConsumer, BlockingWorker
 from logbroker.client.blocking_producer import BlockingProducer
 from logbroker.client.client import MAX_RESPONSE_BYTES, Client
+from logbroker.client.handler import Handler
 from logbroker.client.loop_thread import LoopThread
 from logbroker.client.partition_stream import Reset
 from logbroker.client.producer import EXIT_FLUSH_MS
@@ -20,7 +22,6 @@ from logbroker.client.reader import Reader
 from logbroker.client.record_batch import RecordBatch, RecordCursor
 from logbroker.errors import DataLossError, LogbrokerError
 from logbroker.record.record import Record
-from logbroker.topic.topic import Topic, TopicSettings
 
 T = TypeVar("T")
 
@@ -62,6 +63,27 @@ class BlockingClient:
     def reader(self, topic: str, **options: Any) -> "BlockingReader":
         """Returns a reader of one topic; takes the options of `Client.reader`."""
         return BlockingReader(self, self._client.reader(topic, **options))
+
+    def consumer(
+        self, group: str, topics: str | Sequence[str], **options: Any
+    ) -> "BlockingConsumer":
+        """Returns a member-to-be of a group; takes the options of `Client.consumer`."""
+        self._client.check_open()
+        return BlockingConsumer(self._thread, self._client.consumer(group, topics, **options))
+
+    def worker(
+        self, group: str, topics: str | Sequence[str], handler: Handler, **options: Any
+    ) -> "BlockingWorker":
+        """Returns a worker that runs `handler` in threads; takes the options of `Client.worker`."""
+        self._client.check_open()
+        worker = self._client.worker(group, topics, handler, **options)
+        return BlockingWorker(self._thread, worker)
+
+    def handles(
+        self, group: str, topics: str | Sequence[str], **options: Any
+    ) -> Callable[[Handler], "BlockingWorker"]:
+        """Returns a decorator that makes a worker of a handler; takes what `worker` takes."""
+        return lambda handler: self.worker(group, topics, handler, **options)
 
     def find_offset(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
         """Returns the first offset, in log order, of a record that late; None if there is none."""
@@ -199,55 +221,3 @@ class BlockingReader:
 
     async def _go_on(self) -> None:
         aiter(self._reader)
-
-
-class Waiting(Protocol):
-    """Gives what a coroutine returns on the loop."""
-
-    def __call__(self, work: Coroutine[Any, Any, T]) -> T: ...
-
-
-class BlockingAdmin:
-    """Creates, changes, looks at and deletes topics; see `Admin`."""
-
-    def __init__(self, wait: Waiting, admin: Admin) -> None:
-        self._wait = wait
-        self._admin = admin
-
-    def create_topic(
-        self, topic: str, partition_count: int = 1, settings: TopicSettings | None = None
-    ) -> Topic:
-        """Returns the new topic."""
-        return self._wait(self._admin.create_topic(topic, partition_count, settings))
-
-    def get_topic(self, topic: str) -> TopicDescription:
-        """Returns the topic and the state of its partitions."""
-        return self._wait(self._admin.get_topic(topic))
-
-    def list_topics(self) -> list[Topic]:
-        """Returns all topics, by name."""
-        return self._wait(self._admin.list_topics())
-
-    def update_topic(self, topic: str, settings: TopicSettings) -> Topic:
-        """Changes what is set in `settings`, and returns the topic as it is then."""
-        return self._wait(self._admin.update_topic(topic, settings))
-
-    def grow_topic(self, topic: str, partition_count: int) -> GrownTopic:
-        """Raises the number of partitions: from then on, keys go elsewhere."""
-        return self._wait(self._admin.grow_topic(topic, partition_count))
-
-    def delete_topic(self, topic: str) -> None:
-        """Deletes the topic and its records."""
-        self._wait(self._admin.delete_topic(topic))
-
-    def trim_topic(self, topic: str, partition: int, offset: int) -> int:
-        """Raises the log start offset to `offset`, and returns it as it is then."""
-        return self._wait(self._admin.trim_topic(topic, partition, offset))
-
-    def get_broker(self) -> BrokerInfo:
-        """Returns the broker's version and limits."""
-        return self._wait(self._admin.get_broker())
-
-    def get_stats(self) -> dict[str, object]:
-        """Returns what the broker has counted since it started."""
-        return self._wait(self._admin.get_stats())

@@ -1,19 +1,30 @@
 """Client: the way to one broker. Everything else is made by it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from weakref import WeakSet
 
 from logbroker.client.admin import Admin
 from logbroker.client.connection import Connection
+from logbroker.client.consumer import Consumer
+from logbroker.client.consumer_settings import (
+    ConsumerSettings,
+    Settle,
+    order_of,
+    settle_of,
+    topics_of,
+)
+from logbroker.client.handler import Handler
 from logbroker.client.partition_stream import Timestamp
 from logbroker.client.producer import Producer
 from logbroker.client.producer_settings import ProducerSettings
 from logbroker.client.reader import AnyStart, Reader, ReaderSettings
 from logbroker.client.topics import get_topic
+from logbroker.client.worker import Worker
 from logbroker.clock import Clock, SystemClock
 from logbroker.errors import InvalidError
+from logbroker.group.settings import GroupSettings, Order
 from logbroker.limits import BATCH_BYTES_CEILING, RESPONSE_BYTES, RESPONSE_FIELDS_BYTES
 from logbroker.record.compression import Codec
 from logbroker.v1 import fetch_service_pb2
@@ -56,6 +67,7 @@ class Client:
         self.admin = Admin(self._connection)
         self._producers: WeakSet[Producer] = WeakSet()
         self._readers: WeakSet[Reader] = WeakSet()
+        self._consumers: WeakSet[Consumer] = WeakSet()
 
     def producer(
         self,
@@ -113,6 +125,94 @@ class Client:
         self._readers.add(reader)
         return reader
 
+    def consumer(
+        self,
+        group: str,
+        topics: str | Sequence[str],
+        *,
+        order: Order | str | None = None,
+        settings: GroupSettings | None = None,
+        auto_settle: bool = True,
+        settle: Settle | str = Settle.AFTER,
+        max_outstanding_records: int = 20_000,
+        max_outstanding_bytes: int = 16 << 20,
+        client_id: str = "",
+        instance_id: str = "",
+        follow: bool = True,
+        max_processing_ms: int = 300_000,
+    ) -> Consumer:
+        """Returns a member-to-be of a group; `ConsumerSettings` says what the options mean."""
+        self._connection.check_open()
+        consumer_settings = ConsumerSettings(
+            group=group,
+            topics=topics_of(topics),
+            order=order_of(order),
+            settings=settings,
+            auto_settle=auto_settle,
+            settle=settle_of(settle),
+            max_outstanding_records=max_outstanding_records,
+            max_outstanding_bytes=max_outstanding_bytes,
+            client_id=client_id,
+            instance_id=instance_id,
+            follow=follow,
+            max_processing_ms=max_processing_ms,
+        )
+        consumer = Consumer(self._connection, consumer_settings)
+        self._consumers.add(consumer)
+        return consumer
+
+    def worker(
+        self,
+        group: str,
+        topics: str | Sequence[str],
+        handler: Handler,
+        *,
+        concurrency: int = 4,
+        cancel_lost: bool = False,
+        order: Order | str | None = None,
+        settings: GroupSettings | None = None,
+        max_outstanding_records: int = 1_000,
+        max_outstanding_bytes: int = 16 << 20,
+        client_id: str = "",
+        instance_id: str = "",
+        max_processing_ms: int = 300_000,
+    ) -> Worker:
+        """Returns a worker that runs `handler` for each record of a group.
+
+        `Worker` says what its own options mean, `ConsumerSettings` the others.
+        """
+        self._connection.check_open()
+        consumer_settings = ConsumerSettings(
+            group=group,
+            topics=topics_of(topics),
+            order=order_of(order),
+            settings=settings,
+            max_outstanding_records=max_outstanding_records,
+            max_outstanding_bytes=max_outstanding_bytes,
+            client_id=client_id,
+            instance_id=instance_id,
+            max_processing_ms=max_processing_ms,
+        )
+        return Worker(
+            self._connection,
+            consumer_settings,
+            handler,
+            concurrency=concurrency,
+            cancel_lost=cancel_lost,
+        )
+
+    def handles(
+        self, group: str, topics: str | Sequence[str], **options: Any
+    ) -> Callable[[Handler], Worker]:
+        """Returns a decorator that makes a worker of a handler; takes what `worker` takes.
+
+        @client.handles("billing", "orders", concurrency=8)
+        async def bill(record): ...
+
+        await bill.run()
+        """
+        return lambda handler: self.worker(group, topics, handler, **options)
+
     async def find_offset(
         self, topic: str, partition: int, timestamp_ms: int | Timestamp
     ) -> int | None:
@@ -151,6 +251,8 @@ class Client:
 
     async def _close(self, *, is_clean: bool) -> None:
         try:
+            for consumer in list(self._consumers):
+                await consumer.close()
             for producer in list(self._producers):
                 await (producer.close() if is_clean else producer.abandon())
         finally:

@@ -107,26 +107,38 @@ class RecordBatch:
         What is made and dropped one by one costs half of what a list of them does. The second
         iterator runs along with the first: its length hint says how many are left.
         """
+        offsets, *others = self.parts()
+        running = iter(offsets)
+        rows = zip(running, *others, strict=False)
+        return map(_new_tuple, repeat(Record), rows), running
+
+    def parts(self) -> tuple[Iterable[Any], ...]:
+        """Returns the records as columns, one for each field of Record. DataLossError if damaged.
+
+        All but the offsets can be iterated over once.
+        """
         columns = self.columns()
-        offsets, count = iter(self.offsets), self.record_count
+        count = self.record_count
         headers: Iterable[tuple[Header, ...]] = repeat((), count)
         if columns.headers:
             rows = dict(columns.headers)
             headers = [tuple(rows.get(index, ())) for index in range(count)]
-        rows_of_parts = zip(
-            offsets,
+        return (
+            self.offsets,
             columns.timestamps_ms or repeat(self.max_timestamp_ms, count),
             columns.keys or repeat(None, count),
             columns.values,
             headers,
             repeat(self.partition, count),
-            strict=False,
         )
-        return map(_new_tuple, repeat(Record), rows_of_parts), offsets
 
     def behind(self, offset: int) -> "RecordBatch":
         """Returns the same batch, from this offset on."""
-        return RecordBatch(self._batch, self.partition, offset, self.end_offset)
+        return self.part(offset, self.end_offset)
+
+    def part(self, first_offset: int, end_offset: int) -> "RecordBatch":
+        """Returns the same batch, from one offset up to another."""
+        return RecordBatch(self._batch, self.partition, first_offset, end_offset)
 
     def __iter__(self) -> Iterator[Record]:
         return self.iterate()[0]

@@ -12,15 +12,28 @@ from logbroker.config import ListenConfig
 from logbroker.errors import UnavailableError
 from logbroker.limits import REQUEST_OVERHEAD_BYTES
 from logbroker.server.broker_service import BrokerService
+from logbroker.server.consume_service import ConsumeService
+from logbroker.server.dead_letter_service import DeadLetterService
 from logbroker.server.fetch_service import FetchService
+from logbroker.server.group_service import GroupService
 from logbroker.server.interceptors import StatusInterceptor
 from logbroker.server.open_streams import OpenStreams
 from logbroker.server.produce_service import ProduceService
 from logbroker.server.topic_service import TopicService
 from logbroker.v1.broker_service_pb2_grpc import add_BrokerServiceServicer_to_server
+from logbroker.v1.dead_letter_service_pb2_grpc import add_DeadLetterServiceServicer_to_server
+from logbroker.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from logbroker.v1.topic_service_pb2_grpc import add_TopicServiceServicer_to_server
 
-SERVICES = ("TopicService", "ProduceService", "FetchService", "BrokerService")
+SERVICES = (
+    "TopicService",
+    "ProduceService",
+    "FetchService",
+    "ConsumeService",
+    "GroupService",
+    "DeadLetterService",
+    "BrokerService",
+)
 MIN_PING_INTERVAL_MS = 1_000
 PENDING_CALLS = 1 << 20
 """Above a number that gRPC sets to 1,000 otherwise it drops calls at random, as CANCELLED: a
@@ -53,7 +66,11 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
     )
     produce = ProduceService(broker, streams, broker.limits.connection_bytes)
     fetch = FetchService(broker, streams)
-    server.add_generic_rpc_handlers((produce.handler(), fetch.handler()))
+    consume = ConsumeService(broker, streams)
+    server.add_generic_rpc_handlers((produce.handler(), fetch.handler(), consume.handler()))
+    groups, letters = GroupService(broker), DeadLetterService(broker)
+    add_DeadLetterServiceServicer_to_server(letters, server)  # type: ignore[no-untyped-call]  # generated
+    add_GroupServiceServicer_to_server(groups, server)  # type: ignore[no-untyped-call]  # generated
     topics, about = TopicService(broker), BrokerService(broker, streams, version)
     add_TopicServiceServicer_to_server(topics, server)  # type: ignore[no-untyped-call]  # generated
     add_BrokerServiceServicer_to_server(about, server)  # type: ignore[no-untyped-call]  # generated

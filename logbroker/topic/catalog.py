@@ -72,6 +72,11 @@ class TopicCatalog:
         """Returns all, by name."""
         return [self._topics[name] for name in sorted(self._topics)]
 
+    def find(self, topic_id: str) -> Topic | None:
+        """Returns the topic of this id, if it is there."""
+        name = self._names.get(topic_id)
+        return None if name is None else self._topics.get(name)
+
     def deleted(self) -> list[Topic]:
         """Returns those whose files are yet to be removed."""
         return list(self._deleted.values())
@@ -98,8 +103,13 @@ class TopicCatalog:
         defaults: LogConfig,
         topic_id: str,
         now_ms: int,
+        source: Topic | None = None,
+        source_group: str = "",
     ) -> list[TopicEvent]:
-        """Returns the creation; raises for what may not be created."""
+        """Returns the creation; raises for what may not be created.
+
+        `source` and `source_group` are those of a dead-letter topic.
+        """
         check_name(name)
         count = partition_count or 1
         _check_count(count)
@@ -118,6 +128,9 @@ class TopicCatalog:
             partition_count=count,
             settings=config,
             created_ms=now_ms,
+            source_topic=source.topic if source else "",
+            source_topic_id=source.topic_id if source else "",
+            source_group=source_group,
         )
         return [TopicCreated(topic)]
 

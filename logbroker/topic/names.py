@@ -13,6 +13,14 @@ CATALOG_TOPIC = "__topics"
 PRODUCERS_TOPIC = "__producers"
 """The internal topic that producers are journaled to."""
 
+GROUPS_TOPIC = "__groups"
+"""The internal topic that groups and their ledgers are journaled to."""
+
+
+def dead_letter_topic(topic: str, group: str) -> str:
+    """Returns the name of the topic for what the group fails at; InvalidError if too long."""
+    return check_name(f"{topic}.{group}.dlq")
+
 
 def check_name(name: str) -> str:
     """Returns the name of a topic or group; raises InvalidError that says the rule."""

@@ -14,6 +14,9 @@ from logbroker.record.batch import BatchHeader
 
 SEQUENCES = 1 << 32
 
+OWN_PRODUCER_ID = 1 << 62
+"""Ids from here on are the broker's own: never given out, never forgotten."""
+
 
 class Stored(NamedTuple):
     """A batch that is in the log."""
@@ -88,12 +91,23 @@ class ProducerTable:
         )
         self._producers.move_to_end(header.producer_id)
 
+    def last_of(self, producer_id: int) -> tuple[int, int]:
+        """Returns the epoch of this producer and which sequence comes next; 0 and 0 if unknown."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            return 0, 0
+        last = producer.stored[-1]
+        return producer.epoch, last.base_sequence + last.record_count
+
     def forget(self, before_ms: int) -> None:
         """Drops the producers whose last batch is older than this append time."""
-        while self._producers:
-            producer_id, producer = next(iter(self._producers.items()))
+        old = []
+        for producer_id, producer in self._producers.items():
             if producer.stored[-1].append_time_ms >= before_ms:
-                return
+                break
+            if producer_id < OWN_PRODUCER_ID:
+                old.append(producer_id)
+        for producer_id in old:
             del self._producers[producer_id]
 
     def rows_below(self, offset: int) -> list[list[int]]:

@@ -37,6 +37,16 @@ class Topic:
     partition_count: int
     settings: LogConfig
     created_ms: int
+    source_topic: str = ""
+    """Of a dead-letter topic: what its records come from..."""
+    source_topic_id: str = ""
+    source_group: str = ""
+    """... and which group failed at them."""
+
+    @property
+    def is_dead_letter_topic(self) -> bool:
+        """Returns whether the broker made it for what a group failed at."""
+        return bool(self.source_group)
 
     def partition(self, partition: int) -> PartitionId:
         """Returns the id of the partition of this number."""

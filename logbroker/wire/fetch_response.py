@@ -60,7 +60,7 @@ def read_fetch_response(data: bytes) -> Response:
     batches = _batches(data, match.end())
     if batches is None:
         message = FetchResponse.FromString(data)
-        batches = [_batch(stored) for stored in message.batches]
+        batches = [batch_of(stored) for stored in message.batches]
     else:
         message = FetchResponse.FromString(match[0])
     return Response(
@@ -93,7 +93,8 @@ def _value(length: int) -> int:
     return length & 0x7F | length >> 1 & 0x3F80 | length >> 2 & 0x1FC000 | length >> 3 & 0xFE00000
 
 
-def _batch(stored: StoredBatch) -> Batch:
+def batch_of(stored: StoredBatch) -> Batch:
+    """Returns the batch that a message holds; its records are not checked."""
     records = stored.records
     header = BatchHeader(
         stored.base_offset,

@@ -3,12 +3,15 @@
 import io
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
 
 import pytest
 
 from logbroker.cli.main import run
+from logbroker.client.blocking import BlockingClient
+from logbroker.client.blocking_consumer import BlockingConsumer
 from logbroker.testing.running_broker import BrokerProcess
 
 
@@ -58,3 +61,40 @@ def topic(at_server: str, command: Command) -> str:
     name = f"topic-{next(_numbers)}"
     assert command("topic", "create", name).code == 0
     return name
+
+
+@pytest.fixture
+def numbered(command: Command, topic: str) -> str:
+    """A topic of one partition with the records `0` to `19`."""
+    lines = "\n".join(map(str, range(20)))
+    assert command("produce", topic, stdin=lines.encode()).code == 0
+    return topic
+
+
+@pytest.fixture
+def group() -> str:
+    """A name that no group has."""
+    return f"group-{next(_numbers)}"
+
+
+@contextmanager
+def attached(server: str, group: str, topic: str) -> Iterator[BlockingConsumer]:
+    """A member of the group, in this process, that holds what it is given."""
+    with BlockingClient(server) as client:
+        consumer = client.consumer(
+            group, topic, auto_settle=False, max_outstanding_records=1, client_id="\x1b[31mx"
+        )
+        with consumer:
+            yield consumer
+
+
+def fail(server: str, group: str, topic: str, count: int) -> None:
+    """Lets the group give up on the next records, for reasons that are numbered."""
+    with (
+        BlockingClient(server) as client,
+        client.consumer(group, topic, auto_settle=False) as consumer,
+    ):
+        for number in range(count):
+            record = consumer.poll(10_000)
+            assert record is not None
+            consumer.reject(record, f"cannot \x1b[31m parse {number}").result(10_000)

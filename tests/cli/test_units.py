@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from logbroker.cli.units import (
     duration_ms,
     duration_or_unlimited_ms,
+    show_age,
     show_duration,
     show_size,
     size_bytes,
@@ -59,3 +60,12 @@ def test_a_duration_that_is_shown_can_be_read_back(ms: int) -> None:
 def test_sizes_are_shown_with_one_decimal_at_most() -> None:
     shown = [show_size(size) for size in (0, 1023, 1024, 1536, 10 << 30)]
     assert shown == ["0B", "1023B", "1KiB", "1.5KiB", "10GiB"]
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    {0: "0ms", 999: "999ms", 1_999: "1s", 61_000: "1m1s", 5_459_999: "1h30m", 97_200_000: "1d3h",
+     86_400_000: "1d"}.items(),
+)  # fmt: skip
+def test_an_age_has_its_two_greatest_units(ms: int, text: str) -> None:
+    assert show_age(ms) == text

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from statistics import mean
 from zipfile import ZipFile
 
 import pytest
@@ -12,7 +13,8 @@ from demo.figures import Figures
 from demo.flights import read_flights
 
 ROWS = [
-    f"2013,{month},1,{n},540,2,923,850,33,{('UA', 'AA', 'B6')[n % 3]},{n},"
+    f"2013,{month},1,{'NA,540,NA' if n % 13 == 0 else f'{n},540,{n % 7}'},923,850,33,"
+    f"{('UA', 'AA', 'B6')[n % 3]},{n},"
     f"{'NA' if n % 10 == 0 else f'N{n % 7}'},JFK,MIA,160,1089,5,40,2013-0{month}-01T10:00:00Z"
     for month in (1, 9, 2)
     for n in range(200)
@@ -42,17 +44,20 @@ def sample(tmp_path):
 
 def figures_of(file):
     flights = list(read_flights(file))
-    carriers = Counter(json.loads(flight.value)["carrier"] for flight in flights)
+    fields = [json.loads(flight.value) for flight in flights]
+    delays = [one["dep_delay"] for one in fields if one["dep_time"] is not None]
     return Figures(
         flight_count=len(flights),
         without_tail_number=sum(flight.key is None for flight in flights),
         in_september=sum(flight.month == 9 for flight in flights),
-        by_carrier=carriers,
+        by_carrier=Counter(one["carrier"] for one in fields),
+        never_left=len(flights) - len(delays),
+        mean_delay=round(mean(delays), 2),
     )
 
 
 def test_the_demo_kills_its_broker_and_finds_every_total_as_it_should_be(sample, capsys):
-    assert main(["--data", str(sample)], figures_of(sample)) == 0
+    assert main(["--groups", "--data", str(sample)], figures_of(sample)) == 0
     output = capsys.readouterr().out
     assert "kill -9" in output
     assert "a new broker" in output

@@ -13,7 +13,10 @@ from logbroker.config import LimitsConfig, ListenConfig
 from logbroker.record.columns import Columns, encode_batch
 from logbroker.testing.running_broker import running_broker
 from logbroker.v1 import broker_service_pb2_grpc as broker_grpc
+from logbroker.v1 import consume_service_pb2_grpc as consume_grpc
+from logbroker.v1 import dead_letter_service_pb2_grpc as dead_letter_grpc
 from logbroker.v1 import fetch_service_pb2_grpc as fetch_grpc
+from logbroker.v1 import group_service_pb2_grpc as group_grpc
 from logbroker.v1 import produce_service_pb2_grpc as produce_grpc
 from logbroker.v1 import topic_service_pb2_grpc as topic_grpc
 from logbroker.v1.broker_service_pb2 import GetBrokerRequest, GetStatsRequest
@@ -53,6 +56,9 @@ def stubs_of(channel):
         topics=topic_grpc.TopicServiceStub(channel),
         produce=produce_grpc.ProduceServiceStub(channel),
         fetch=fetch_grpc.FetchServiceStub(channel),
+        consume=consume_grpc.ConsumeServiceStub(channel),
+        groups=group_grpc.GroupServiceStub(channel),
+        dead_letters=dead_letter_grpc.DeadLetterServiceStub(channel),
         about=broker_grpc.BrokerServiceStub(channel),
     )
 

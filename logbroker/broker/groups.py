@@ -1,0 +1,421 @@
+"""Groups and their ledgers: what is decided is journaled, applied, and told to whom it concerns.
+
+No `await` lies between a decision and its `commit`. Events whose answer must wait are
+journaled at once; deliveries with the next of these, or at the end of the loop's turn. A
+journal that refuses leaves everything as it was.
+"""
+
+import asyncio
+from asyncio import Future
+from collections.abc import Callable, Coroutine, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import structlog
+
+from logbroker.broker.ledger_timer import LedgerTimer
+from logbroker.broker.live_group import LiveGroup
+from logbroker.broker.partitions import Partition, Partitions
+from logbroker.clock import Clock
+from logbroker.errors import LogbrokerError, NotFoundError, UnavailableError
+from logbroker.group import events
+from logbroker.group.events import Event, InLedger, LedgerId
+from logbroker.group.group_events import (
+    GroupDeleted,
+    GroupSeen,
+    TokensReserved,
+    TopicAttached,
+    TopicDetached,
+)
+from logbroker.group.lease_table import Lease
+from logbroker.group.ledger import Ledger
+from logbroker.group.ledger_events import (
+    KEEPING,
+    Acknowledged,
+    Committed,
+    Discarded,
+    Extended,
+    Failed,
+    GivenUp,
+    Keeping,
+    Leased,
+    LedgerEvent,
+    Moment,
+    Released,
+    Reset,
+    Skipped,
+    Suspected,
+    Trimmed,
+)
+from logbroker.group.ledgers import Ledgers
+from logbroker.group.retry_policy import Exhausted
+from logbroker.record.offset_ranges import Range
+from logbroker.storage.engine import Engine, PartitionLog
+from logbroker.storage.journal import Journal
+from logbroker.topic.catalog import TopicCatalog
+from logbroker.topic.names import GROUPS_TOPIC
+
+TOKENS_RESERVED_AT_ONCE = 1_000_000
+
+RESOLVING = (Acknowledged, Discarded, Trimmed, Skipped)
+"""What settles dead letters in their ledger."""
+
+log = structlog.get_logger()
+
+
+class Answered(NamedTuple):
+    """What a member has just answered for, which need not be taken back from it."""
+
+    token: int
+    ranges: tuple[Range, ...]
+
+
+class Letter(NamedTuple):
+    """A dead letter that is settled in its source, and perhaps not yet written."""
+
+    ledger_id: LedgerId
+    sequence: int
+    """How many dead letters the ledger had before."""
+    event: GivenUp
+    is_durable: "Future[Any] | None"
+    """Done once the journal holds it; None: it does."""
+    is_tried: "Future[None]"
+    """Done once it is written, or could not be for now."""
+
+
+class Groups:
+    """The state of all groups, and the live ones among them."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        topics: TopicCatalog,
+        partitions: Partitions,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self.state = Ledgers()
+        self.live: dict[str, LiveGroup] = {}
+        """Those that have had a member, or a lease, since the start."""
+        self.topics = topics
+        self.partitions = partitions
+        self.clock = clock
+        self.random = random
+        self.timer = LedgerTimer(clock)
+        self.letters: list[Letter] = []
+        """Dead letters that are not yet written, in order."""
+        self.on_letter: Callable[[], None] = lambda: None
+        self.on_resolved: Callable[[LedgerId], None] = lambda _: None
+        self._journal = journal
+        self._later: list[bytes] = []
+        self._next_token = 1
+        self._tokens_end = 1
+        """Tokens below are durably reserved."""
+        self._tasks: asyncio.TaskGroup | None = None
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._is_shortening = False
+        self._nothing: Future[Any] = asyncio.get_running_loop().create_future()
+        self._nothing.set_result(None)
+
+    @classmethod
+    async def open(
+        cls, engine: Engine, topics: TopicCatalog, partitions: Partitions, clock: Clock
+    ) -> "Groups":
+        """Replays the journal. What was leased before is available."""
+        journal = await Journal.open(engine, GROUPS_TOPIC, clock)
+        groups = cls(journal, topics, partitions, clock, Random())
+        now = groups.moment()
+        for data in await journal.replay():
+            event = events.decode(data)
+            if isinstance(event, InLedger):
+                groups._note_letter(event, None)
+            else:
+                groups._forget_letters(event)
+            groups.state.apply(event, now)
+        await groups.forget_lost_topics()
+        groups._next_token = groups.state.catalog.reserved_end
+        await groups._reserve_tokens()
+        for ledger_id, ledger in groups.state.all().items():
+            groups.timer.arm(ledger_id, ledger.next_deadline_ms())
+        return groups
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Begins to watch the time; `tasks` takes what runs in the background from now on."""
+        self._tasks = tasks
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Runs work in the background, until it is done or the broker stops."""
+        assert self._tasks, "groups have started"
+        task = self._tasks.create_task(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+        return task
+
+    def stop(self) -> None:
+        """Ends what runs in the background."""
+        for task in self._spawned:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Writes what may be written later, and shortens the journal if that is worth it."""
+        self._flush()
+        if self._journal.wants_snapshot and not self.letters:
+            await self._shorten()
+
+    def moment(self) -> Moment:
+        """Returns now."""
+        return Moment(self.clock.monotonic_ms(), self.clock.now_ms())
+
+    # Who is who
+
+    def ledger(self, ledger_id: LedgerId) -> Ledger:
+        """Returns a ledger; NotFoundError where the group, or its topic, is gone."""
+        found = self.state.get(ledger_id)
+        if found is None:
+            message = f"group {ledger_id.group!r} does not read this partition"
+            raise NotFoundError("PARTITION_NOT_FOUND", message, partition=ledger_id.partition)
+        return found
+
+    def partition(self, ledger_id: LedgerId) -> Partition:
+        """Returns the partition a ledger is of; NotFoundError where its topic is gone."""
+        topic = self.topics.find(ledger_id.topic_id)
+        if topic is None:
+            message = f"topic {ledger_id.topic_id} is gone"
+            raise NotFoundError("TOPIC_NOT_FOUND", message, topic_id=ledger_id.topic_id)
+        return self.partitions.get(topic.partition(ledger_id.partition))
+
+    def live_group(self, group: str) -> LiveGroup:
+        """Returns the live part of a group that is there."""
+        found = self.live.get(group)
+        if found is None:
+            self.state.catalog.get(group)
+            found = self.live[group] = LiveGroup(group, self.state, self.topics)
+        return found
+
+    def new_token(self) -> int:
+        """Returns a token that no lease ever had."""
+        token = self._next_token
+        if token >= self._tokens_end:
+            raise UnavailableError("STORAGE_FAILED", "the journal of groups is behind")
+        self._next_token += 1
+        if self._tokens_end - self._next_token == TOKENS_RESERVED_AT_ONCE // 2:
+            self.spawn(self._try_reserve_tokens())
+        return token
+
+    def watch(self, ledger_id: LedgerId) -> int | None:
+        """Sees to it that those concerned look into the ledger when there is more to read.
+
+        Returns the high watermark now; None where the partition is gone.
+        """
+        live = self.live_group(ledger_id.group)
+        try:
+            partition_log = self.partition(ledger_id).log
+            mark = partition_log.bounds().high_watermark
+        except LogbrokerError:
+            return None
+        if ledger_id not in live.watched:
+            live.watched.add(ledger_id)
+            self.spawn(self._wait_more(live, ledger_id, partition_log, mark))
+        return mark
+
+    async def _wait_more(
+        self, live: LiveGroup, ledger_id: LedgerId, partition_log: PartitionLog, mark: int
+    ) -> None:
+        try:
+            await partition_log.wait_beyond(mark)
+        except LogbrokerError:  # deleted, or the engine stops: streams learn that by themselves
+            return
+        finally:
+            live.watched.discard(ledger_id)
+        live.look_into(ledger_id)
+
+    # Changing
+
+    def commit(self, decided: Sequence[Event], answered: Answered | None = None) -> "Future[Any]":
+        """Journals and applies events; what it returns is done once they are as durable as need be.
+
+        Raises what the journal does, and nothing has changed then.
+        """
+        kept = [(event, _keeping(event)) for event in decided]
+        written = [events.encode(event) for event, keeping in kept if keeping is not Keeping.NEVER]
+        done = self._nothing
+        if any(keeping is Keeping.FIRST for _, keeping in kept):
+            done = self._journal.append([*self._later, *written])
+            self._later.clear()
+            done.add_done_callback(_seen)
+        elif written:
+            if not self._later:
+                asyncio.get_running_loop().call_soon(self._flush)
+            self._later += written
+        now = self.moment()
+        tried = []
+        for event in decided:
+            if isinstance(event, InLedger):
+                letter = self._note_letter(event, done)
+                self._apply_in_ledger(event, now, answered)
+                if letter:
+                    tried.append(letter.is_tried)
+            else:
+                self._forget_letters(event)
+                self.state.apply(event, now)
+        if self._journal.wants_snapshot and self._tasks and not self._is_shortening:
+            self.spawn(self._shorten())
+        if tried:
+            self.on_letter()
+            return asyncio.gather(done, *tried)
+        return done
+
+    def commit_in(
+        self, ledger_id: LedgerId, decided: Sequence[LedgerEvent], answered: Answered | None = None
+    ) -> "Future[Any]":
+        """Does the same for events of one ledger."""
+        return self.commit([InLedger(ledger_id, event) for event in decided], answered)
+
+    async def forget_lost_topics(self) -> None:
+        """Drops what is known of topics that are not there any more."""
+        lost = {
+            topic.topic_id
+            for group in self.state.catalog.groups()
+            for topic in group.topics
+            if not self.topics.find(topic.topic_id)
+            and topic.topic not in self.topics.damaged_topics
+        }
+        for topic_id in lost:
+            await self.commit(self.state.catalog.decide_forget_topic(topic_id))
+
+    def _apply_in_ledger(self, told: InLedger, now: Moment, answered: Answered | None) -> None:
+        ledger_id, event = told
+        ledger = self.state.get(ledger_id)
+        live = self.live.get(ledger_id.group)
+        if ledger is None or live is None:
+            self.state.apply(told, now)
+            ledger = self.state.get(ledger_id)
+        else:
+            match event:
+                case Leased(token, member, ranges):
+                    self.state.apply(told, now)
+                    count = sum(end - first for first, end in ranges)
+                    live.granted(ledger_id, token, member, count)
+                case Acknowledged(token) | Failed(token) | GivenUp(token) | Released(token):
+                    lease = ledger.state.leases.get(token)
+                    self._apply_to_leases(told, now, live, [lease] if lease else [], answered)
+                case Suspected(token):
+                    lease = ledger.state.leases.get(token)
+                    self._apply_to_leases(told, now, live, [lease] if lease else [], answered)
+                case Committed() | Reset() | Trimmed() | Skipped():
+                    leases = ledger.state.leases.all()
+                    self._apply_to_leases(told, now, live, leases, answered)
+                case _:
+                    self.state.apply(told, now)
+            if not isinstance(event, Leased | Extended):
+                live.look_into(ledger_id)
+        if ledger and ledger.state.is_parked_from_birth and isinstance(event, RESOLVING):
+            self.on_resolved(ledger_id)
+        if ledger:
+            self.timer.arm(ledger_id, ledger.next_deadline_ms())
+
+    def _apply_to_leases(
+        self,
+        told: InLedger,
+        now: Moment,
+        live: LiveGroup,
+        leases: Sequence[Lease],
+        answered: Answered | None,
+    ) -> None:
+        """Applies what ends leases, or parts of them, and tells the members that held these."""
+        before = [(lease, lease.held.copy()) for lease in leases]
+        self.state.apply(told, now)
+        for lease, had in before:
+            count = had.count - lease.held.count
+            if not count:
+                continue
+            live.gave(lease.member, lease.token, count, is_over=not lease.held)
+            if isinstance(told[1], Acknowledged):
+                continue  # its member said so itself
+            for first, end in lease.held.ranges():
+                had.remove(first, end)
+            if answered and answered.token == lease.token:
+                for first, end in answered.ranges:
+                    had.remove(first, end)
+            if had:
+                live.take_back(lease.member, lease.token, had.ranges())
+
+    def _note_letter(self, told: InLedger, done: "Future[Any] | None") -> Letter | None:
+        ledger_id, event = told
+        if not isinstance(event, GivenUp) or event.outcome is not Exhausted.DEAD_LETTER:
+            return None
+        ledger = self.state.get(ledger_id)
+        sequence = ledger.state.counters.dead_letters if ledger else 0
+        is_tried = asyncio.get_running_loop().create_future()
+        letter = Letter(ledger_id, sequence, event, done, is_tried)
+        self.letters.append(letter)
+        return letter
+
+    def _forget_letters(self, event: Event) -> None:
+        """Drops letters that nothing asks for any more, or that went where no topic is now."""
+        match event:
+            case GroupDeleted(name):
+                gone = [one for one in self.letters if one.ledger_id.group == name]
+            case TopicDetached(name, topic_id):
+                gone = self._letters_of(name, topic_id)
+            case TopicAttached(name, topic) if not self._tasks:
+                group = self.state.catalog.find(name)
+                known = group.topic(topic.topic_id) if group else None
+                is_other = known and known.dead_letter_epoch != topic.dead_letter_epoch
+                gone = self._letters_of(name, topic.topic_id) if is_other else []
+            case _:
+                return
+        for letter in gone:
+            self.letters.remove(letter)
+            if not letter.is_tried.done():
+                letter.is_tried.set_result(None)
+
+    def _letters_of(self, group: str, topic_id: str) -> list[Letter]:
+        wanted = (group, topic_id)
+        return [one for one in self.letters if one.ledger_id[:2] == wanted]
+
+    # The journal
+
+    def _flush(self) -> None:
+        if not self._later:
+            return
+        written, self._later = self._later, []
+        try:
+            self._journal.append(written).add_done_callback(_seen)
+        except LogbrokerError as error:
+            log.warning("deliveries not journaled", reason=error.reason, count=len(written))
+
+    async def _shorten(self) -> None:
+        """Writes a snapshot, unless dead letters are under way: it would not tell of them."""
+        if self.letters or self._is_shortening:
+            return
+        self._flush()
+        self._is_shortening = True
+        try:
+            await self._journal.snapshot([events.encode(e) for e in self.state.snapshot()])
+        except LogbrokerError as error:
+            log.warning("journal not shortened", journal=GROUPS_TOPIC, reason=error.reason)
+        finally:
+            self._is_shortening = False
+
+    async def _reserve_tokens(self) -> None:
+        end = self._next_token + TOKENS_RESERVED_AT_ONCE
+        await self.commit([TokensReserved(end)])
+        self._tokens_end = end
+
+    async def _try_reserve_tokens(self) -> None:
+        try:
+            await self._reserve_tokens()
+        except LogbrokerError as error:
+            log.warning("tokens not reserved", reason=error.reason)
+
+
+def _keeping(event: Event) -> Keeping:
+    if isinstance(event, InLedger):
+        return KEEPING[type(event.event)]
+    return Keeping.LATER if isinstance(event, GroupSeen) else Keeping.FIRST
+
+
+def _seen(done: "Future[Any]") -> None:
+    if not done.cancelled():
+        done.exception()

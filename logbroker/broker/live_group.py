@@ -1,0 +1,177 @@
+"""The living part of a group: who takes records now, and in `partition` order which of them whose.
+
+in `partition` order a ledger is looked into by the owner of its partition alone, and by
+`Lease` calls where it has none; in the other orders by whoever wants its topic
+a dead-letter partition belongs to whom its source partition belongs
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+from logbroker.broker.holding import Holding, TakenBack
+from logbroker.group import assignment
+from logbroker.group.assignment import Assignment, TopicPartition
+from logbroker.group.group_events import LedgerId
+from logbroker.group.ledgers import Ledgers
+from logbroker.group.settings import Order
+from logbroker.record.offset_ranges import Range
+from logbroker.topic.catalog import TopicCatalog
+
+ENDED_TOKENS = 10_000
+"""How many tokens are known of leases that are over, at least."""
+
+
+class LiveGroup:
+    """Who holds what, by name; whose is which token."""
+
+    def __init__(self, group: str, state: Ledgers, topics: TopicCatalog) -> None:
+        self.group = group
+        self.holdings: dict[str, Holding] = {}
+        self.assignment: Assignment = {}
+        """In `partition` order: by member, or by instance id."""
+        self.owners: dict[TopicPartition, str] = {}
+        """The same, the other way round, by the names of those who are here."""
+        self.watched: set[LedgerId] = set()
+        """Where somebody waits for the high watermark to move."""
+        self.order = Order.PARTITION
+        self._state = state
+        self._topics = topics
+        self._sources: dict[str, str] = {}
+        """Topics by their dead-letter topics."""
+        self._ledgers: dict[str, list[LedgerId]] = {}
+        """By topic, those of its dead-letter topic among them."""
+        self._with_suspects: set[LedgerId] = set()
+        self._ledger_ids: OrderedDict[int, LedgerId] = OrderedDict()
+        """By token."""
+        self._prune_at = 2 * ENDED_TOKENS
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Takes note of what the group reads, and how, after that has changed."""
+        group = self._state.catalog.get(self.group)
+        self.order = group.settings.order
+        self._sources = {
+            topic.dead_letter_topic_id: topic.topic_id
+            for topic in group.topics
+            if topic.dead_letter_topic_id
+        }
+        self._ledgers = {topic.topic_id: [] for topic in group.topics}
+        for ledger_id in self._state.of(self.group):
+            self._ledgers.setdefault(self.source_of(ledger_id.topic_id), []).append(ledger_id)
+            ledger = self._state.get(ledger_id)
+            if ledger and ledger.state.suspects:
+                self._with_suspects.add(ledger_id)
+
+    def ledger_of(self, token: int) -> LedgerId | None:
+        """Returns where a lease is, or was not too long ago."""
+        return self._ledger_ids.get(token)
+
+    def source_of(self, topic_id: str) -> str:
+        """Returns the topic whose dead letters are in this one; itself if it is no such topic."""
+        return self._sources.get(topic_id, topic_id)
+
+    def ledgers_of(self, topic_ids: Iterable[str]) -> list[LedgerId]:
+        """Returns the ledgers of topics and of their dead-letter topics."""
+        return [one for topic_id in topic_ids for one in self._ledgers.get(topic_id, ())]
+
+    def owner_of(self, ledger_id: LedgerId) -> str | None:
+        """Returns whose it is, in `partition` order; None: nobody's."""
+        source = self.source_of(ledger_id.topic_id)
+        return self.owners.get(TopicPartition(source, ledger_id.partition))
+
+    def may_take(self, holding: Holding, ledger_id: LedgerId) -> bool:
+        """Returns whether it is here, and this ledger is one of its own."""
+        source = self.source_of(ledger_id.topic_id)
+        if self.holdings.get(holding.name) is not holding or source not in holding.topic_ids:
+            return False
+        if self.order is not Order.PARTITION:
+            return True
+        return self.owner_of(ledger_id) == (holding.name if holding.is_stream else None)
+
+    def look_into(self, ledger_id: LedgerId) -> None:
+        """Tells those whose ledger this is that there may be something."""
+        ledger = self._state.get(ledger_id)
+        if ledger and ledger.state.suspects:
+            self._with_suspects.add(ledger_id)
+        if self.order is Order.PARTITION:
+            owner = self.owner_of(ledger_id)
+            if owner is not None:
+                if holding := self.holdings.get(owner):
+                    holding.look_into(ledger_id)
+                return
+        for holding in self.holdings.values():
+            if self.may_take(holding, ledger_id):
+                holding.look_into(ledger_id)
+
+    # What becomes of leases
+
+    def granted(self, ledger_id: LedgerId, token: int, name: str, record_count: int) -> None:
+        """Takes note of a lease."""
+        self._ledger_ids[token] = ledger_id
+        if len(self._ledger_ids) > self._prune_at:
+            self._prune()
+        if holding := self.holdings.get(name):
+            holding.granted(token, record_count)
+
+    def gave(self, name: str, token: int, record_count: int, *, is_over: bool) -> None:
+        """Takes note that a lease holds less."""
+        holding = self.holdings.get(name)
+        if holding is None:
+            return
+        holding.gave(token, record_count, is_over=is_over)
+        if not holding.record_count:  # suspects wait for one who holds nothing
+            for ledger_id in list(self._with_suspects):
+                ledger = self._state.get(ledger_id)
+                if not ledger or not ledger.state.marks:
+                    self._with_suspects.discard(ledger_id)
+                elif self.may_take(holding, ledger_id):
+                    holding.look_into(ledger_id)
+
+    def take_back(self, name: str, token: int, ranges: Sequence[Range]) -> None:
+        """Tells a member that it does not hold these any more."""
+        if holding := self.holdings.get(name):
+            holding.taken_back.append(TakenBack(token, tuple(ranges)))
+            holding.has_news.set()
+
+    # Assignment
+
+    def assign(
+        self, members: Iterable[assignment.Member], here: dict[str, str]
+    ) -> dict[str, tuple[list[TopicPartition], tuple[TopicPartition, ...]]]:
+        """Balances; returns by name what is revoked from it, and what is its own now.
+
+        `here` gives the names of those who are here by what `members` call them. Whoever is
+        expected back keeps what it owns, which waits for it.
+        """
+        counts = {
+            topic.topic_id: found.partition_count
+            for topic in self._state.catalog.get(self.group).topics
+            if (found := self._topics.find(topic.topic_id))
+        }
+        before = self.assignment
+        self.assignment = assignment.assign(members, counts, before)
+        self.owners = {
+            one: here.get(called, "") for called, mine in self.assignment.items() for one in mine
+        }
+        changed = {}
+        for called, mine in self.assignment.items():
+            old = before.get(called)
+            if called in here and (old is None or set(old) != set(mine)):
+                changed[here[called]] = (sorted(set(old or ()) - set(mine)), mine)
+        return changed
+
+    def of_partition(self, one: TopicPartition) -> list[LedgerId]:
+        """Returns the ledgers of a partition and of its dead letters."""
+        found = self.ledgers_of([one.topic_id])
+        return [ledger_id for ledger_id in found if ledger_id.partition == one.partition]
+
+    def _prune(self) -> None:
+        live = {
+            token
+            for ledger in self._state.of(self.group).values()
+            for token in (lease.token for lease in ledger.state.leases.all())
+        }
+        for token in list(self._ledger_ids)[:-ENDED_TOKENS]:
+            if token not in live:
+                del self._ledger_ids[token]
+        self._prune_at = len(self._ledger_ids) + 2 * ENDED_TOKENS

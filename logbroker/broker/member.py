@@ -1,0 +1,222 @@
+"""One Consume stream: what it is told, what is delivered to it, its end.
+
+The stream asks for what comes `next`, again and again, and passes on what the client sends.
+Answers to settlements and extensions come in the order of the requests, each once it is true.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from logbroker.broker.groups import Groups
+from logbroker.broker.holding import Holding, TakenBack
+from logbroker.broker.leasing import Delivery, Leasing, Limits, share_of
+from logbroker.broker.settle import Settle, Settled, Settlement, SettleResult
+from logbroker.errors import InvalidError, LogbrokerError
+from logbroker.group.assignment import TopicPartition
+from logbroker.group.events import LedgerId
+from logbroker.group.settings import GroupSettings
+
+MAX_RECORDS = 1_000
+MAX_BYTES = 16 << 20
+
+
+class Joined(NamedTuple):
+    """Who the member is, and what its group is set to."""
+
+    member_id: str
+    settings: GroupSettings
+
+
+class News(NamedTuple):
+    """What a member is told besides deliveries; nothing at all: that the stream lives."""
+
+    joined: Joined | None = None
+    assigned: tuple[tuple[str, int], ...] | None = None
+    """Topics and partitions: all that is its own now."""
+    taken_back: tuple[TakenBack, ...] = ()
+    settled: tuple[SettleResult, ...] = ()
+    extended: tuple[LogbrokerError | None, ...] = ()
+    caught_up: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def goes_ahead(self) -> bool:
+        """Returns whether the client must know it before it gets more."""
+        return self.joined is not None or self.assigned is not None or bool(self.taken_back)
+
+
+NOTHING = News()
+
+
+class Member:
+    """Made by `Membership.join`."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        leasing: Leasing,
+        settle: Settle,
+        group: str,
+        holding: Holding,
+        *,
+        client_id: str,
+        instance_id: str,
+        response_bytes: int,
+        heartbeat_ms: int,
+    ) -> None:
+        self.group = group
+        self.holding = holding
+        self.client_id = client_id
+        self.instance_id = instance_id
+        self.joined_ms = groups.clock.now_ms()
+        self.max_records = MAX_RECORDS
+        self.max_bytes = MAX_BYTES
+        self.failure: LogbrokerError | None = None
+        """What the stream ends with."""
+        self._groups = groups
+        self._leasing = leasing
+        self._settle = settle
+        self._response_bytes = response_bytes
+        self._heartbeat_ms = heartbeat_ms
+        settings = groups.state.catalog.get(group).settings
+        self._joined: Joined | None = Joined(holding.name, settings)
+        self._assigned: tuple[TopicPartition, ...] | None = None
+        self._answers: deque[Settled | list[LogbrokerError | None]] = deque()
+        self._caught_up: dict[LedgerId, bool] = {}
+        """Where all was delivered, and whether the client has been told so."""
+
+    @property
+    def called(self) -> str:
+        """Returns what its partitions belong to: the instance, or this stream alone."""
+        return f"instance {self.instance_id}" if self.instance_id else self.holding.name
+
+    # What the client says
+
+    def limit(self, max_records: int | None, max_bytes: int | None) -> None:
+        """Changes how much may be outstanding; None: the default."""
+        records = MAX_RECORDS if max_records is None else max_records
+        size = MAX_BYTES if max_bytes is None else max_bytes
+        if records < 0 or size < 0:
+            raise InvalidError("INVALID_ARGUMENT", "limits must be at least 0")
+        self.max_records, self.max_bytes = records, size
+        self.holding.has_news.set()
+
+    async def settle(self, settlements: list[Settlement]) -> None:
+        """Takes answers; what becomes of them comes with `next`."""
+        settled = await self._settle.settle(self.group, settlements, self.holding.name)
+        self._answers.append(settled)
+        settled.call_when_done(self.holding.has_news)
+        self.holding.has_news.set()
+
+    def extend(self, extensions: list[tuple[int, int]]) -> None:
+        """Moves deadlines; what becomes of them comes with `next`."""
+        self._answers.append(self._settle.extend(self.group, extensions, self.holding.name))
+        self.holding.has_news.set()
+
+    # What the broker says
+
+    def assign(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Tells it all that is its own now."""
+        self._assigned = partitions
+        self.holding.has_news.set()
+
+    def end(self, failure: LogbrokerError) -> None:
+        """Ends the stream with this error."""
+        self.failure = self.failure or failure
+        self.holding.has_news.set()
+
+    async def next(self) -> tuple[News, Delivery | None]:
+        """Returns what to tell the client next, once there is anything, or a heartbeat is due.
+
+        Answers go with a delivery where there is one; what concerns leases goes before it.
+        Raises what the stream ends with.
+        """
+        while True:
+            self.holding.has_news.clear()
+            if self.failure:
+                raise self.failure.again()
+            news = self._news()
+            if news.goes_ahead:
+                return news, None
+            try:
+                delivery = await self._lease()
+            except LogbrokerError as error:
+                self.end(error)
+                delivery = None
+            if delivery or news != NOTHING:
+                return news, delivery
+            if self.failure or not all(self._caught_up.values()):
+                continue
+            try:
+                waiting = self.holding.has_news.wait()
+                await self._groups.clock.wait_for(waiting, self._heartbeat_ms)
+            except TimeoutError:
+                return NOTHING, None
+
+    def _news(self) -> News:
+        joined, self._joined = self._joined, None
+        assigned, self._assigned = self._assigned, None
+        taken_back, self.holding.taken_back = self.holding.taken_back, []
+        settled: list[SettleResult] = []
+        extended: list[LogbrokerError | None] = []
+        while self._answers:
+            first = self._answers[0]
+            if isinstance(first, Settled):
+                if not first.is_done:
+                    break
+                settled += first.results()
+            else:
+                extended += first
+            self._answers.popleft()
+        untold = [ledger_id for ledger_id, is_told in self._caught_up.items() if not is_told]
+        for ledger_id in untold:
+            self._caught_up[ledger_id] = True
+        return News(
+            joined,
+            None if assigned is None else self._named(assigned),
+            tuple(taken_back),
+            tuple(settled),
+            tuple(extended),
+            self._named(TopicPartition(one.topic_id, one.partition) for one in untold),
+        )
+
+    async def _lease(self) -> Delivery | None:
+        """Returns the next delivery, from one ledger after the other."""
+        holding = self.holding
+        tried: set[LedgerId] = set()
+        while holding.ledgers:
+            room = self._room()
+            ledger_id = next(iter(holding.ledgers))
+            if room is None or ledger_id in tried:
+                return None
+            tried.add(ledger_id)
+            holding.forget(ledger_id)
+            delivery = await self._leasing.lease(ledger_id, holding, room)
+            if delivery:
+                self._caught_up.pop(ledger_id, None)
+                holding.look_into(ledger_id)
+                return delivery
+            self._watch(ledger_id)
+        return None
+
+    def _room(self) -> Limits | None:
+        """Returns how much may go now; None: nothing."""
+        holding = self.holding
+        records = self.max_records - holding.record_count
+        size = self.max_bytes - holding.byte_count
+        if records < 1 or (size < 1 and (holding.byte_count or not self.max_bytes)):
+            return None
+        return Limits(min(records, share_of(self.max_records)), size, self._response_bytes)
+
+    def _watch(self, ledger_id: LedgerId) -> None:
+        """Takes note of whether all was delivered, and sees to it that more is noticed."""
+        mark = self._groups.watch(ledger_id)
+        ledger = self._groups.state.get(ledger_id)
+        if mark is not None and ledger and ledger.state.delivered_end >= mark:
+            is_source = ledger_id.topic_id in self.holding.topic_ids
+            if is_source:
+                self._caught_up.setdefault(ledger_id, False)
+
+    def _named(self, partitions: Iterable[TopicPartition]) -> tuple[tuple[str, int], ...]:
+        found = ((self._groups.topics.find(one.topic_id), one.partition) for one in partitions)
+        return tuple((topic.topic, partition) for topic, partition in found if topic)

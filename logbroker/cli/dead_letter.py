@@ -1,0 +1,198 @@
+"""`dlq list|show|resolve|copy`; `redrive` and what belongs to it have a module of their own."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from logbroker.cli import redrive
+from logbroker.cli.command import (
+    DEFAULT_SERVER,
+    GroupArgument,
+    OutputOption,
+    ServerOption,
+    call,
+)
+from logbroker.cli.dead_letter_options import (
+    KeyOption,
+    LimitOption,
+    OffsetsOption,
+    PartitionOption,
+    ReasonOption,
+    SinceOption,
+    SourceTopicArgument,
+    UntilOption,
+    Wanted,
+)
+from logbroker.cli.dead_letter_view import (
+    LETTER_COLUMNS,
+    letter_fields,
+    letter_for_people,
+    letter_row,
+    record_fields,
+)
+from logbroker.cli.output import (
+    Output,
+    counted,
+    write,
+    write_bytes,
+    write_fields,
+    write_json,
+    write_table,
+)
+from logbroker.client.client import Client
+from logbroker.client.dead_letter_admin import DeadLetterInfo, DeadLetterRecord
+from logbroker.topic.names import check_name, dead_letter_topic
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="What groups failed at: look at it, give it back, put it away.",
+)
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say how many that would be.")]
+
+
+@app.command("list")
+def list_letters(
+    group: GroupArgument,
+    topic: SourceTopicArgument,
+    partition: PartitionOption = None,
+    offsets: OffsetsOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    reason: ReasonOption = "",
+    key: KeyOption = None,
+    limit: LimitOption = 0,
+    resolved: Annotated[
+        bool, typer.Option("--resolved", help="Resolved ones too, as far as they are there.")
+    ] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List what a group failed at in a topic, by partition, oldest first."""
+    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit)
+    wanted.say_zones()
+
+    async def verb(client: Client) -> list[DeadLetterInfo]:
+        which = await wanted.filter(client)
+        return await client.admin.list_dead_letters(which, with_resolved=resolved)
+
+    letters = call(server, output, verb)
+    if output is Output.JSON:
+        for letter in letters:
+            write_json(letter_fields(letter))
+        return
+    write_table(LETTER_COLUMNS, list(map(letter_row, letters)))
+
+
+@app.command()
+def show(
+    group: GroupArgument,
+    topic: SourceTopicArgument,
+    partition: Annotated[
+        int, typer.Argument(min=0, metavar="PARTITION", help="The partition's number.")
+    ],
+    offset: Annotated[
+        int, typer.Argument(min=0, metavar="OFFSET", help="In the dead-letter topic.")
+    ],
+    full: Annotated[bool, typer.Option("--full", help="Do not cut long values.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="The value alone, byte for byte.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one dead letter: where it came from, why it failed, and its record."""
+    if raw and output is Output.JSON:
+        raise typer.BadParameter("of --raw and -o json, only one")
+
+    async def verb(client: Client) -> DeadLetterRecord:
+        dead_letter_topic(check_name(topic), check_name(group))
+        return await client.admin.get_dead_letter(group, topic, partition, offset)
+
+    found = call(server, output, verb)
+    if raw:
+        write_bytes(found.value or b"")
+    elif output is Output.JSON:
+        write_json(record_fields(found))
+    else:
+        write_fields(letter_for_people(found, full=full))
+
+
+@app.command()
+def resolve(
+    group: GroupArgument,
+    topic: SourceTopicArgument,
+    partition: PartitionOption = None,
+    offsets: OffsetsOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    reason: ReasonOption = "",
+    key: KeyOption = None,
+    limit: LimitOption = 0,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Given up, rather than dealt with elsewhere.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Settle dead letters for good, without delivering them again."""
+    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit)
+    wanted.say_zones()
+    word = "discard" if discard else "resolve"
+
+    async def count(client: Client) -> int:
+        which = await wanted.filter(client)
+        return await client.admin.resolve_dead_letters(which, discard=discard, dry_run=True)
+
+    async def verb(client: Client) -> int:
+        which = await wanted.filter(client)
+        return await client.admin.resolve_dead_letters(which, discard=discard, dry_run=dry_run)
+
+    if not yes and not dry_run:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter(f"{word}s them for good: say --yes if you mean it")
+        letters = counted(call(server, output, count), "dead letter")
+        typer.confirm(f"{word.capitalize()} {letters} of {group}?", abort=True, err=True)
+    done = call(server, output, verb)
+    if output is Output.JSON:
+        write_json({"count": str(done), "discard": discard, "dry_run": dry_run})
+        return
+    did = f"would {word}" if dry_run else "discarded" if discard else "resolved"
+    write(f"{did} {counted(done, 'dead letter')}\n")
+
+
+@app.command()
+def copy(
+    group: GroupArgument,
+    topic: SourceTopicArgument,
+    to: Annotated[str, typer.Option("--to", metavar="TOPIC", help="Where to; it must exist.")],
+    partition: PartitionOption = None,
+    offsets: OffsetsOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    reason: ReasonOption = "",
+    key: KeyOption = None,
+    limit: LimitOption = 0,
+    dry_run: DryRunOption = False,
+    server: ServerOption = DEFAULT_SERVER,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Copy the records of dead letters to another topic. They stay parked."""
+    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit)
+    wanted.say_zones()
+
+    async def verb(client: Client) -> int:
+        which = await wanted.filter(client)
+        return await client.admin.copy_dead_letters(which, check_name(to), dry_run=dry_run)
+
+    done = call(server, output, verb)
+    if output is Output.JSON:
+        write_json({"count": str(done), "to_topic": to, "dry_run": dry_run})
+        return
+    write(f"{'would copy' if dry_run else 'copied'} {counted(done, 'dead letter')} to {to}\n")
+
+
+app.command("redrive")(redrive.start)
+app.command("redrives")(redrive.list_redrives)
+app.command("cancel")(redrive.cancel)

@@ -1,0 +1,414 @@
+"""One member of a group: its stream, its leases, its answers. Joins again when the stream breaks.
+
+When the stream ends the broker frees what it had leased, so everything that was delivered
+and is not settled is lost here too. Nothing is handed on that is not held.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from grpc.aio import EOF, AioRpcError, StreamStreamCall
+
+from logbroker.client.connection import Connection
+from logbroker.client.consumer_settings import ConsumerSettings
+from logbroker.client.delivered import DeliveredBatch
+from logbroker.client.lease import Lease
+from logbroker.client.lease_keeper import LeaseKeeper
+from logbroker.client.logs import ClientLog
+from logbroker.client.record_batch import RecordBatch, check_records
+from logbroker.client.retry import failure_of, unreachable, wait_ms
+from logbroker.client.settlements import Outbox, Turn
+from logbroker.errors import DataLossError, InternalError, LogbrokerError
+from logbroker.group.settings import GroupSettings, Order
+from logbroker.record.offset_ranges import OffsetRanges, Range
+from logbroker.v1 import consume_service_pb2 as pb
+from logbroker.v1 import group_pb2
+from logbroker.wire.convert_groups import group_settings_of, group_settings_to_proto
+from logbroker.wire.fetch_response import batch_of
+
+Stream = StreamStreamCall[bytes, pb.ConsumeResponse]
+
+LEAVE_MS = 5_000
+"""How long an orderly end waits for the broker."""
+DAMAGED = "the records cannot be read: "
+
+log = ClientLog(__name__)
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class Audience(Protocol):
+    """Who gets what is delivered."""
+
+    def take(self, batch: DeliveredBatch) -> None:
+        """Takes a batch."""
+
+    def drop(self) -> None:
+        """Hears that leases are lost: what is not held any more must not be handed out."""
+
+    def note_lost(self, lease: Lease, range_: Range) -> None:
+        """Hears of records that were answered too late."""
+
+    def wake(self) -> None:
+        """Hears that something else changed: an assignment, the end of the log, a failure."""
+
+    def may_extend(self, lease: Lease, now_ms: int) -> bool:
+        """Tells whether the lease shall be extended. Asked at a third of its time."""
+
+
+class Membership:
+    """Keeps a member in its group."""
+
+    def __init__(
+        self, connection: Connection, settings: ConsumerSettings, audience: Audience
+    ) -> None:
+        self.settings = settings
+        self.group_settings: GroupSettings | None = None
+        """In force; None before it has joined."""
+        self.member_id = ""
+        self.assignment: tuple[TopicPartition, ...] | None = None
+        """In partition order, what belongs to it; None: not told yet, or another order."""
+        self.caught_up: set[TopicPartition] = set()
+        self.failure: LogbrokerError | None = None
+        self.leases: dict[int, Lease] = {}
+        self.lost_count = 0
+        """Records taken back before they were answered."""
+        self.joined_count = 0
+        self.outbox = Outbox(
+            self._wake_writer,
+            note_lost=audience.note_lost,
+            note_open=self._note_open,
+            retry_later=self._retry_later,
+        )
+        self._connection = connection
+        self._clock = connection.clock
+        self._audience = audience
+        self._limits = settings.max_outstanding_records, settings.max_outstanding_bytes
+        self._has_new_limits = False
+        self._delivered_at: dict[TopicPartition, int] = {}
+        self._keeper = LeaseKeeper(
+            connection.clock, self.leases, self._wake_writer, audience.may_extend
+        )
+        self._wake = asyncio.Event()
+        self._has_joined = asyncio.Event()
+        self._is_leaving = False
+        self._attempt = 0
+        self._join_by_ms = 0
+        self._tasks: asyncio.TaskGroup | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def join(self) -> None:
+        """Returns once it is a member. Raises why it is not: UNREACHABLE after `timeout_ms`."""
+        if self._task is None:
+            self._join_by_ms = self._clock.monotonic_ms() + self._connection.timeout_ms
+            self._task = asyncio.create_task(self._run(), name=f"member of {self.settings.group}")
+            self._task.add_done_callback(self._ended)
+        await self._has_joined.wait()
+        if self.failure is not None:
+            raise self.failure.again()
+
+    async def leave(self) -> None:
+        """Sends what is answered, releases the rest, and ends."""
+        self._is_leaving = True
+        self._wake.set()
+        if self._task is None or self.failure is not None:
+            return
+        with suppress(TimeoutError):
+            await self._clock.wait_for(asyncio.shield(self._task), LEAVE_MS)
+        await self.end()
+
+    async def end(self) -> None:
+        """Ends at once: for the broker, the member has vanished unless it has left."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        self._lose_stream()
+
+    def set_limits(self, records: int, size_bytes: int) -> None:
+        """Changes how much may be outstanding from now on."""
+        if (records, size_bytes) != self._limits:
+            self._limits = records, size_bytes
+            self._has_new_limits = True
+            self._wake.set()
+
+    def release(self, lease: Lease, ranges: Iterable[Range]) -> Turn | None:
+        """Gives back what of the ranges is held."""
+        held = [found for first, end in ranges for found in lease.take(first, end)]
+        return self.outbox.answer(lease, held, pb.OUTCOME_RELEASE) if held else None
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether its end has begun."""
+        return self._is_leaving
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as self._tasks:
+            self._keeper.start(self._tasks)
+            while not (self._is_leaving and (self.outbox.is_idle or not self.leases)):
+                error = await self._attend()
+                if error is None:
+                    break
+                self._lose_stream()
+                self._check(error)
+                if self.failure is not None:
+                    break
+                await self._rest(error)
+            self._lose_stream()
+            self._keeper.stop()
+
+    async def _attend(self) -> LogbrokerError | None:
+        """Is a member until the stream ends; returns why it did, None after leaving."""
+        try:
+            await self._connection.wait_ready(
+                self._clock.monotonic_ms() + self._connection.timeout_ms
+            )
+            call = self._connection.open_stream("ConsumeService/Consume", pb.ConsumeResponse)
+        except LogbrokerError as error:
+            return error
+        writing = asyncio.create_task(self._write(call), name="member's answers")
+        reading = asyncio.create_task(self._read(call), name="member's deliveries")
+        try:
+            await asyncio.wait({writing, reading}, return_when=asyncio.FIRST_COMPLETED)
+            if writing.done():
+                writing.result()
+            return await reading
+        finally:
+            call.cancel()
+            for task in (writing, reading):
+                task.cancel()
+            await asyncio.wait({writing, reading})
+
+    async def _read(self, call: Stream) -> LogbrokerError | None:
+        try:
+            while (response := await call.read()) is not EOF:
+                assert isinstance(response, pb.ConsumeResponse)
+                self._take(response)
+        except AioRpcError as failure:
+            return failure_of(failure)
+        except LogbrokerError as error:
+            return error
+        return None if self._is_leaving else unreachable("the broker ended the stream")
+
+    async def _write(self, call: Stream) -> None:
+        try:
+            await call.write(self._open_request().SerializeToString())
+            while True:
+                while (request := self._next_request()) is None:
+                    await self._wake.wait()
+                    self._wake.clear()
+                await call.write(request.SerializeToString())
+                if request.HasField("leave"):
+                    await call.done_writing()
+                    return
+        except (AioRpcError, asyncio.InvalidStateError):
+            return  # the reader knows why
+
+    def _open_request(self) -> pb.ConsumeRequest:
+        settings = self.settings
+        given = group_pb2.GroupSettings()
+        if settings.settings is not None:
+            given = group_settings_to_proto(settings.settings)
+        if settings.order is not None:
+            given.order = group_settings_to_proto(GroupSettings(order=settings.order)).order
+        self._has_new_limits = False
+        opening = pb.OpenConsume(
+            group=settings.group,
+            topics=settings.topics,
+            settings=given,
+            client_id=settings.client_id,
+            instance_id=settings.instance_id,
+            limits=self._flow_limits(),
+            max_response_bytes=self._connection.max_response_bytes,
+        )
+        return pb.ConsumeRequest(open=opening)
+
+    def _flow_limits(self) -> pb.FlowLimits:
+        records, size_bytes = self._limits
+        return pb.FlowLimits(max_outstanding_records=records, max_outstanding_bytes=size_bytes)
+
+    def _next_request(self) -> pb.ConsumeRequest | None:
+        if self.member_id == "":
+            return None  # answers go only where they are waited for
+        if extensions := self._keeper.take():
+            return pb.ConsumeRequest(extend=extensions)
+        if settlements := self.outbox.take():
+            return pb.ConsumeRequest(settle=settlements)
+        if self._has_new_limits:
+            self._has_new_limits = False
+            return pb.ConsumeRequest(limits=self._flow_limits())
+        if self._is_leaving and self.outbox.is_idle:
+            return pb.ConsumeRequest(leave=pb.LeaveConsume())
+        return None
+
+    def _take(self, response: pb.ConsumeResponse) -> None:
+        if response.taken_back:
+            self._take_back(response.taken_back)
+        if response.HasField("joined"):
+            self._take_joined(response.joined)
+        if response.HasField("assignment"):
+            self.assignment = tuple(
+                TopicPartition(one.topic, one.partition) for one in response.assignment.partitions
+            )
+            self.caught_up &= set(self.assignment)
+            log.debug("assigned", group=self.settings.group, partitions=len(self.assignment))
+        if response.settled:
+            self.outbox.take_answers(response.settled)
+            self._forget_settled()
+        if response.extended:
+            lost_count = self._keeper.take_answers(response.extended)
+            if lost_count:
+                self.lost_count += lost_count
+                self._audience.drop()
+        if response.HasField("delivery"):
+            self._take_delivery(response)
+        for one in response.caught_up:
+            self.caught_up.add(TopicPartition(one.topic, one.partition))
+        if response.caught_up or response.settled or response.HasField("assignment"):
+            self._audience.wake()
+
+    def _take_joined(self, joined: pb.Joined) -> None:
+        if self._attempt:
+            log.info("member has the broker again", group=self.settings.group)
+        self._attempt = 0
+        self.joined_count += 1
+        self.member_id = joined.member_id
+        self.group_settings = group_settings_of(joined.settings)
+        self._keeper.keep_every(self.group_settings.lease_ms)
+        self._has_joined.set()
+        self._wake.set()
+
+    def _take_delivery(self, response: pb.ConsumeResponse) -> None:
+        delivery = response.delivery
+        ranges = [(one.first_offset, one.end_offset) for one in delivery.ranges]
+        lease = Lease(
+            delivery.token,
+            delivery.topic,
+            delivery.topic_id,
+            delivery.partition,
+            ranges,
+            dead_letter_topic=delivery.dead_letter_topic,
+        )
+        self._keeper.keep_every(delivery.lease_ms)
+        self.leases[lease.token] = lease
+        place = TopicPartition(lease.topic, lease.partition)
+        self.caught_up.discard(place)
+        self.outbox.delivery_count += 1
+        self._delivered_at[place] = self.outbox.delivery_count
+        for stored in response.batches:
+            try:
+                batch = batch_of(stored)
+                check_records(batch)
+                first, end = batch.header.base_offset, batch.header.next_offset
+                own = lease.held.within(first, end)
+                if not own:
+                    continue
+                read = RecordBatch(batch, lease.partition, own[0][0], own[-1][1])
+                read.columns()
+            except DataLossError as error:
+                self._pass_damage(lease, stored.base_offset, error)
+                continue
+            inside = [
+                one for one in delivery.ranges if one.first_offset < end and one.end_offset > first
+            ]
+            self._audience.take(DeliveredBatch(lease, read, inside))
+
+    def _pass_damage(self, lease: Lease, base_offset: int, error: DataLossError) -> None:
+        """Rejects records that cannot be read: nobody can handle them."""
+        end = int(error.details.get("next_offset", base_offset + 1))
+        log.warning(
+            "damaged records rejected", topic=lease.topic, partition=lease.partition,
+            offset=base_offset, next_offset=end,
+        )  # fmt: skip
+        if held := lease.take(base_offset, end):
+            self.outbox.answer(lease, held, pb.OUTCOME_REJECT, reason=f"{DAMAGED}{error}")
+
+    def _take_back(self, taken_back: Iterable[pb.TakenBack]) -> None:
+        for one in taken_back:
+            if lease := self.leases.get(one.token):
+                lost_count = lease.lose(one.first_offset, one.end_offset)
+                self.lost_count += lost_count
+                if lost_count:
+                    self._comes_again(lease)
+        self._forget_settled()
+        self._audience.drop()
+
+    def _note_open(self, turn: Turn) -> None:
+        place = TopicPartition(turn.lease.topic, turn.lease.partition)
+        if self._delivered_at.get(place, 0) <= turn.given_at:
+            self._comes_again(turn.lease)
+
+    def _comes_again(self, lease: Lease) -> None:
+        """Hears that records will be delivered again: in partition order to their owner."""
+        if self.group_settings is not None and self.group_settings.order is Order.PARTITION:
+            self.caught_up.discard(TopicPartition(lease.topic, lease.partition))
+
+    def _forget_settled(self) -> None:
+        for token in [token for token, lease in self.leases.items() if not lease.is_open]:
+            del self.leases[token]
+
+    def _lose_stream(self) -> None:
+        """Gives up all leases."""
+        self.member_id = ""
+        self.outbox.lose_connection()
+        for lease in self.leases.values():
+            lease.is_gone = True
+            self.lost_count += lease.lose_all()
+        self.leases.clear()
+        self._keeper.clear()
+        self.assignment, self.caught_up = None, set()
+        self._audience.drop()
+
+    def _check(self, error: LogbrokerError) -> None:
+        """Takes the error as final if it is: no later attempt can make it good."""
+        is_replaced = error.reason == "MEMBER_FENCED" and self.settings.instance_id != ""
+        may_pass = error.may_retry or error.reason == "MEMBER_FENCED"
+        is_late = not self._has_joined.is_set() and self._clock.monotonic_ms() >= self._join_by_ms
+        if not self._is_leaving and (is_replaced or is_late or not may_pass):
+            self._fail(error)
+
+    async def _rest(self, error: LogbrokerError) -> None:
+        if self._attempt == 0:
+            log.warning(
+                "member lost the broker, joins again when it is back",
+                group=self.settings.group, reason=error.reason, error=str(error),
+            )  # fmt: skip
+        self._attempt += 1
+        delay_ms = wait_ms(error, self._attempt, self._connection.backoff, self._connection.random)
+        await self._clock.wait_until(self._clock.monotonic_ms() + delay_ms)
+
+    def _retry_later(self, turn: Turn, range_: Range, error: LogbrokerError) -> None:
+        assert self._tasks is not None
+        self._tasks.create_task(self._put_back_later(turn, range_, error))
+
+    async def _put_back_later(self, turn: Turn, range_: Range, error: LogbrokerError) -> None:
+        delay_ms = wait_ms(error, 5, self._connection.backoff, self._connection.random)
+        await self._clock.wait_until(self._clock.monotonic_ms() + delay_ms)
+        self.outbox.put_back(turn, range_)
+
+    def _wake_writer(self) -> None:
+        self._wake.set()
+
+    def _fail(self, error: LogbrokerError) -> None:
+        self.failure = error
+        self._has_joined.set()
+        self._audience.wake()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        if fault := task.exception():
+            log.error("a member failed", error=repr(fault), exc_info=fault)
+            self._fail(InternalError("BROKER_FAULT", f"the member failed: {fault!r}"))
+        self._audience.wake()
+
+
+def minus(ranges: Iterable[Range], others: OffsetRanges) -> list[Range]:
+    """Returns what of the ranges is not among the others."""
+    return [gap for first, end in ranges for gap in others.gaps(first, end)]

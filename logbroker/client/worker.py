@@ -1,0 +1,356 @@
+"""Worker: runs a handler for each record of a group, and settles by how that ends.
+
+    returns                done
+    raises Retry           failed: again after the given delay, or the group's back-off
+    raises Reject          hopeless: a dead letter now
+    raises anything else   failed, with the exception's text as the reason
+    takes too long         failed: after `max_processing_ms` it is cancelled
+
+A record may be handled more than once: see `logbroker.client.consumer` on delivery guarantees.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from logbroker.client.connection import Connection
+from logbroker.client.consumer_settings import ConsumerSettings
+from logbroker.client.delivered import Delivered, DeliveredBatch
+from logbroker.client.handler import Attempt, Handler, Reject, Retry, is_async, reason_of
+from logbroker.client.handler_lanes import HandlerLane, HandlerLanes
+from logbroker.client.lease import Lease
+from logbroker.client.logs import ClientLog
+from logbroker.client.membership import Membership, minus
+from logbroker.client.settlements import Turn
+from logbroker.errors import InvalidError
+from logbroker.record.offset_ranges import OffsetRanges, Range
+from logbroker.v1 import consume_service_pb2 as pb
+
+TURN_RECORDS = 32
+"""After so many records a runner lets others run, whatever its handler does."""
+
+log = ClientLog(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStats:
+    """What a worker has done since it was made."""
+
+    delivered_count: int
+    done_count: int
+    retry_count: int
+    """Handlers that failed, late ones included."""
+    reject_count: int
+    late_count: int
+    """Handlers that took longer than `max_processing_ms`."""
+    lost_count: int
+    """Records whose lease was lost before they were answered, or whose answer came too late."""
+    running_count: int
+    """Handlers that run now."""
+
+
+class Runner:
+    """Runs one handler at a time."""
+
+    __slots__ = ("attempt", "begun_ms", "is_late", "record", "task")
+
+    def __init__(self) -> None:
+        self.attempt = Attempt()
+        self.task: asyncio.Task[None] | None = None
+        self.record: Delivered | None = None
+        self.begun_ms = 0
+        self.is_late = False
+
+
+class Worker:
+    """Handles the records of a group. Made by `Client.worker`, also as a decorator.
+
+    `await worker.run()` returns after `stop()`: running handlers finish and are settled, what
+    was prefetched is given back at once. As a context manager it runs meanwhile. Calling the
+    worker calls its handler.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: ConsumerSettings,
+        handler: Handler,
+        *,
+        concurrency: int = 4,
+        cancel_lost: bool = False,
+    ) -> None:
+        """Runs up to `concurrency` handlers at a time. A thread is made for each sync one.
+
+        `cancel_lost`: whether a handler is cancelled when its record's lease is lost; else
+        only `record.lease_lost` tells it.
+        """
+        if concurrency < 1:
+            raise InvalidError("INVALID_ARGUMENT", "concurrency must be at least 1")
+        self.settings = settings
+        self.handler = handler
+        self._clock = connection.clock
+        self._member = Membership(connection, settings, self)
+        self._outbox = self._member.outbox
+        self._lanes = HandlerLanes()
+        self._runners = [Runner() for _ in range(concurrency)]
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._cancel_lost = cancel_lost
+        self._is_async = is_async(handler)
+        self._pool: ThreadPoolExecutor | None = None
+        self._has_begun = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._was_run = self._is_stopping = self._is_stuck = False
+        self._delivered = self._done = self._retried = self._rejected = self._late = 0
+
+    def __call__(self, record: Delivered) -> Any:
+        """Calls the handler."""
+        return self.handler(record)
+
+    async def run(self) -> None:
+        """Handles records until `stop()`. Raises why it is no member, or not any more."""
+        if self._was_run:
+            raise InvalidError("INVALID_ARGUMENT", "a worker runs once; make another one")
+        self._was_run = True
+        if not self._is_async:
+            self._pool = ThreadPoolExecutor(len(self._runners), "logbroker worker")
+        try:
+            if not self._is_stopping:
+                await self._member.join()
+            async with asyncio.TaskGroup() as tasks:
+                watching = tasks.create_task(self._watch())
+                for runner in self._runners:
+                    runner.task = tasks.create_task(self._run(runner))
+                await asyncio.wait([runner.task for runner in self._runners if runner.task])
+                watching.cancel()
+            if self._member.failure is not None:
+                raise self._member.failure.again()
+        finally:
+            self._is_stopping = True
+            self._lanes.clear()
+            await self._member.leave()
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def stop(self) -> None:
+        """Begins nothing more; what is not begun is given back at once. `run` returns then."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._give_back()
+            self._wake(len(self._idle))
+
+    def stats(self) -> WorkerStats:
+        """Returns what it has done so far."""
+        return WorkerStats(
+            delivered_count=self._delivered,
+            done_count=self._done,
+            retry_count=self._retried,
+            reject_count=self._rejected,
+            late_count=self._late,
+            lost_count=self._member.lost_count + self._outbox.lost_count,
+            running_count=sum(runner.record is not None for runner in self._runners),
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._member.join()
+        self._running = asyncio.create_task(self.run(), name=f"worker of {self.settings.group}")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        assert self._running is not None
+        await self._running
+
+    # What the member tells
+
+    def take(self, batch: DeliveredBatch) -> None:
+        """Takes a batch from the broker."""
+        self._delivered += batch.record_count
+        if self._is_stopping or self._is_stuck:
+            self._member.release(batch.lease, [(batch.first_offset, batch.end_offset)])
+            return
+        assert self._member.group_settings is not None
+        self._lanes.order = self._member.group_settings.order
+        self._lanes.add(batch)
+        self._wake(batch.record_count)
+
+    def drop(self) -> None:
+        """Hears that leases are lost; lanes leave out what is. Handlers hear it if they want."""
+        for runner in self._runners:
+            if self._cancel_lost and runner.record is not None and runner.record.lease_lost:
+                self._cancel(runner)
+
+    def note_lost(self, lease: Lease, range_: Range) -> None:
+        """Hears of answers that came too late: counted and logged before."""
+
+    def wake(self) -> None:
+        """Hears that something changed: perhaps the end."""
+        if self._member.failure is not None:
+            self._wake(len(self._idle))
+
+    def may_extend(self, lease: Lease, now_ms: int) -> bool:
+        """Every lease is extended: what takes too long is answered, and so not held any more."""
+        return True
+
+    # Running
+
+    async def _run(self, runner: Runner) -> None:
+        count = 0
+        while not self._is_stopping and self._member.failure is None:
+            found = self._lanes.next()
+            if found is None:
+                await self._wait()
+                continue
+            lane, record = found
+            runner.record, runner.begun_ms = record, self._clock.monotonic_ms()
+            try:
+                with runner.attempt:
+                    await self._handle(record)
+            except asyncio.CancelledError:
+                if not self._is_only_late(runner):
+                    raise
+                runner.attempt.error = Retry(reason="its handler was cancelled")
+            runner.record = None
+            self._settle(runner, lane, record)
+            count += 1
+            if count % TURN_RECORDS == 0:
+                await asyncio.sleep(0)
+
+    def _is_only_late(self, runner: Runner) -> bool:
+        """Tells whether a cancellation was meant for the handler, and ends it here if so."""
+        assert runner.task is not None
+        if runner.is_late and self._is_async:
+            return runner.task.uncancel() == 0
+        return runner.task.cancelling() == 0
+
+    async def _handle(self, record: Delivered) -> None:
+        if self._pool is None:
+            await self.handler(record)
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._pool, self.handler, record)
+
+    def _settle(self, runner: Runner, lane: HandlerLane | None, record: Delivered) -> None:
+        """Answers by how the handler ended, and lets its lane go on when that is known."""
+        if runner.is_late:  # answered long ago
+            runner.is_late = False
+            self._go_on()
+        elif runner.attempt.error is None:
+            self._done += 1
+            self._outbox.acknowledge(record.run.lease, record.ledger_offset)
+        else:
+            turn = self._answer(record, runner.attempt.error)
+            if lane is not None and not turn.is_done:
+                turn.on_done = self._when_done(lane)
+                return
+        if lane is not None:
+            self._lanes.done(lane)
+
+    def _answer(self, record: Delivered, error: Exception) -> Turn:
+        outcome, delay_ms, reason = pb.OUTCOME_RETRY, None, ""
+        match error:
+            case Retry():
+                delay_ms, reason = error.delay_ms, error.reason
+            case Reject():
+                outcome, reason = pb.OUTCOME_REJECT, error.reason
+            case _:
+                reason = reason_of(error)
+        if outcome == pb.OUTCOME_REJECT:
+            self._rejected += 1
+        else:
+            self._retried += 1
+        log.info(
+            "handler failed", group=self.settings.group, topic=record.topic,
+            partition=record.partition, offset=record.offset, reason=reason,
+        )  # fmt: skip
+        offset = record.ledger_offset
+        ranges = [(offset, offset + 1)]
+        return self._outbox.answer(
+            record.run.lease, ranges, outcome, delay_ms=delay_ms, reason=reason
+        )
+
+    def _when_done(self, lane: HandlerLane) -> Callable[[], None]:
+        def go_on() -> None:
+            self._lanes.done(lane)
+            self._wake(1)
+
+        return go_on
+
+    async def _watch(self) -> None:
+        """Ends handlers that take too long."""
+        limit_ms = self.settings.max_processing_ms
+        while True:
+            begun = [runner.begun_ms for runner in self._busy() if not runner.is_late]
+            now_ms = self._clock.monotonic_ms()
+            await self._clock.wait_until(min(begun, default=now_ms) + limit_ms)
+            now_ms = self._clock.monotonic_ms()
+            for runner in self._busy():
+                if not runner.is_late and now_ms - runner.begun_ms >= limit_ms:
+                    self._end_late(runner)
+
+    def _end_late(self, runner: Runner) -> None:
+        assert runner.record is not None
+        record, limit_ms = runner.record, self.settings.max_processing_ms
+        log.warning(
+            "handler takes too long, its record is given up", group=self.settings.group,
+            topic=record.topic, partition=record.partition, offset=record.offset,
+            max_processing_ms=limit_ms,
+        )  # fmt: skip
+        runner.is_late = True
+        self._late += 1
+        self._answer(record, Retry(reason=f"its handler took longer than {limit_ms} ms"))
+        record.run.lease.note_lost(record.ledger_offset)
+        self._cancel(runner)
+        if all(each.is_late for each in self._runners):
+            self._is_stuck = True
+            self._give_back()
+
+    def _cancel(self, runner: Runner) -> None:
+        if self._is_async and runner.task is not None:
+            runner.is_late = True
+            runner.task.cancel()
+
+    def _go_on(self) -> None:
+        """Takes records again, if no runner was left for any."""
+        if self._is_stuck and not self._is_stopping:
+            self._is_stuck = False
+            settings = self.settings
+            self._member.set_limits(
+                settings.max_outstanding_records, settings.max_outstanding_bytes
+            )
+
+    def _give_back(self) -> None:
+        """Releases what is not begun, and wants nothing more."""
+        self._lanes.clear()
+        self._member.set_limits(0, 0)
+        self._outbox.seal()
+        begun: dict[int, OffsetRanges] = {}
+        for runner in self._busy():
+            assert runner.record is not None
+            offset = runner.record.ledger_offset
+            begun.setdefault(runner.record.run.lease.token, OffsetRanges()).add(offset, offset + 1)
+        for lease in list(self._member.leases.values()):
+            held = lease.held.ranges()
+            self._member.release(lease, minus(held, begun.get(lease.token, OffsetRanges())))
+
+    def _busy(self) -> list[Runner]:
+        return [runner for runner in self._runners if runner.record is not None]
+
+    async def _wait(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._idle.append(waiter)
+        await waiter
+
+    def _wake(self, count: int) -> None:
+        while count > 0 and self._idle:
+            waiter = self._idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                count -= 1

@@ -1,0 +1,1 @@
+"""Consumer groups: ledgers, orders, retries, dead letters, redrives. Pure."""

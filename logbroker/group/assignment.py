@@ -1,0 +1,110 @@
+"""Partition order: which member owns which partition. Balanced, sticky. Pure.
+
+every partition of a topic that anyone wants has one owner, who wants the topic
+where all members want the same topics, no member owns two more than another
+of all such assignments it is one that moves the fewest partitions
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition, as far as an assignment cares."""
+
+    topic_id: str
+    partition: int
+
+
+class Member(NamedTuple):
+    """Who wants what."""
+
+    member: str
+    """Or its instance id, if it has one: whoever comes back under it owns what it owned."""
+    topic_ids: frozenset[str]
+
+
+class Change(NamedTuple):
+    """What a new assignment means for one member: first all that is revoked, then this."""
+
+    revoked: tuple[TopicPartition, ...]
+    assigned: tuple[TopicPartition, ...]
+
+
+Assignment = dict[str, tuple[TopicPartition, ...]]
+"""By member; members without partitions too. Ascending."""
+
+
+def assign(
+    members: Iterable[Member],
+    partitions: Mapping[str, int],
+    before: Mapping[str, Collection[TopicPartition]],
+) -> Assignment:
+    """Returns the owners. `partitions` is the count by topic id, `before` who owns what now."""
+    wants = {member.member: member.topic_ids for member in members}
+    everything = [
+        TopicPartition(topic_id, partition)
+        for topic_id, count in sorted(partitions.items())
+        for partition in range(count)
+    ]
+    owned: dict[str, set[TopicPartition]] = {name: set() for name in sorted(wants)}
+    known, taken = set(everything), set()
+    for name in owned:
+        for one in before.get(name, ()):
+            if one in known and one not in taken and one.topic_id in wants[name]:
+                owned[name].add(one)
+                taken.add(one)
+    for one in everything:
+        wanting = [name for name, topics in wants.items() if one.topic_id in topics]
+        if one not in taken and wanting:
+            owned[min(wanting, key=lambda name: (len(owned[name]), name))].add(one)
+    while path := _uphill(owned, wants):
+        for giver, taker in pairwise(path):
+            _give(owned[giver], owned[taker], wants[taker])
+    return {name: tuple(sorted(mine)) for name, mine in owned.items()}
+
+
+def changes(
+    before: Mapping[str, Collection[TopicPartition]], after: Assignment
+) -> dict[str, Change]:
+    """Returns what changes for whom; members for whom nothing does are left out."""
+    found = {}
+    for name, mine in after.items():
+        old = set(before.get(name, ()))
+        revoked, assigned = sorted(old - set(mine)), sorted(set(mine) - old)
+        if revoked or assigned:
+            found[name] = Change(tuple(revoked), tuple(assigned))
+    return found
+
+
+def _uphill(
+    owned: Mapping[str, set[TopicPartition]], wants: Mapping[str, frozenset[str]]
+) -> list[str]:
+    """Returns the shortest way from a member to one that owns at least two less; or nothing.
+
+    Each on the way can give the next one something that it wants. One step is the rule; more
+    are needed only where members want different topics.
+    """
+    topics = {name: {one.topic_id for one in mine} for name, mine in owned.items()}
+    for start in sorted(owned, key=lambda name: (-len(owned[name]), name)):
+        paths, seen = [[start]], {start}
+        while paths:
+            ends = []
+            for path in paths:
+                reached = [
+                    name for name in owned if name not in seen and topics[path[-1]] & wants[name]
+                ]
+                seen.update(reached)
+                ends += [[*path, name] for name in reached]
+            best = min(ends, key=lambda path: (len(owned[path[-1]]), path[-1]), default=None)
+            if best and len(owned[best[-1]]) <= len(owned[start]) - 2:
+                return best
+            paths = ends
+    return []
+
+
+def _give(mine: set[TopicPartition], theirs: set[TopicPartition], wanted: frozenset[str]) -> None:
+    one = max(one for one in mine if one.topic_id in wanted)
+    mine.remove(one)
+    theirs.add(one)

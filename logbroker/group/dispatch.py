@@ -1,0 +1,129 @@
+"""What may be leased now, in each of the three orders. Pure.
+
+    partition   in the order of offsets, nothing behind a record that waits, is suspect or
+                parked, and nothing while another member holds anything
+    key         what has its turn among the records of its key
+    none        whatever is available
+
+In every order a suspect is leased alone: to a member that holds nothing else, which gets
+nothing else until it has settled it. While one may be leased, members that hold something
+get nothing more, so that one of them is soon free for it.
+"""
+
+from typing import NamedTuple
+
+from logbroker.group.ledger_events import Ranges
+from logbroker.group.ledger_state import LedgerState
+from logbroker.group.settings import Order
+from logbroker.record.offset_ranges import OffsetRanges, Range
+
+
+class Choice(NamedTuple):
+    """What to lease, ascending; nothing perhaps."""
+
+    ranges: Ranges
+    is_suspect: bool = False
+
+
+NOTHING = Choice(())
+
+
+def choose(
+    state: LedgerState,
+    order: Order,
+    member: str,
+    *,
+    below: int,
+    max_count: int,
+    max_unsettled: int,
+    held_elsewhere: int = 0,
+) -> Choice:
+    """Returns what `member` may lease below this offset, at most so many records.
+
+    `held_elsewhere` is how many records it holds in other ledgers of its group.
+    """
+    mine = state.leases.of(member)
+    if max_count < 1 or any(lease.is_suspect for lease in mine):
+        return NOTHING
+    if state.suspects:
+        suspect = next_suspect(state, order, below)
+        if suspect is not None:
+            if mine or held_elsewhere:
+                return NOTHING
+            return Choice(((suspect, suspect + 1),), is_suspect=True)
+    if order is Order.KEY:
+        return Choice(_ready(state, below, max_count))
+    below = min(below, window_end(state, max_unsettled))
+    if order is Order.PARTITION:
+        if len(state.leases.members()) > bool(mine):
+            return NOTHING
+        below = min(below, first_obstacle(state))
+    return Choice(_available(state.taken, state.committed, below, max_count))
+
+
+def window_end(state: LedgerState, max_unsettled: int) -> int:
+    """Returns the offset from which on nothing is leased before more is settled."""
+    begun = max(state.delivered_end, state.committed)
+    return begun + max(max_unsettled - state.open_count, 0)
+
+
+def first_obstacle(state: LedgerState) -> int:
+    """Returns the first offset that nothing behind it may overtake in `partition` order."""
+    sets = [state.waiting.offsets, state.suspects]
+    if not state.is_parked_from_birth:
+        sets.append(state.parked)
+    obstacles = [offsets.first for offsets in sets if offsets]
+    return min([*obstacles, *state.held], default=1 << 62)
+
+
+def next_suspect(state: LedgerState, order: Order, below: int) -> int | None:
+    """Returns the suspect that may be leased next; None where there is none."""
+    match order:
+        case Order.PARTITION:
+            first = state.suspects.first
+            is_next = first <= first_obstacle(state) and is_first_open(state, first)
+            found = first if is_next else None
+        case Order.KEY:
+            keys = state.keys
+            found = next((at for at in state.suspects if keys and keys.has_turn(at)), None)
+        case Order.NONE:
+            found = state.suspects.first
+    return found if found is not None and found < below else None
+
+
+def is_first_open(state: LedgerState, offset: int) -> bool:
+    """Returns whether all below `offset` is settled or, in a dead-letter topic, parked."""
+    at = state.committed
+    while state.is_parked_from_birth and at < offset:
+        after = state.parked.next_gap(state.settled.next_gap(at))
+        if after == at:
+            break
+        at = after
+    return at >= offset
+
+
+def _ready(state: LedgerState, below: int, max_count: int) -> Ranges:
+    found: list[Range] = []
+    if state.keys is None:
+        return ()
+    edges = state.keys.ready.edges
+    for at in range(0, len(edges), 2):
+        first, end = edges[at], min(edges[at + 1], below, edges[at] + max_count)
+        if first >= end:
+            break
+        found.append((first, end))
+        max_count -= end - first
+    return tuple(found)
+
+
+def _available(taken: OffsetRanges, first: int, below: int, max_count: int) -> Ranges:
+    found: list[Range] = []
+    while max_count > 0:
+        first = taken.next_gap(first)
+        if first >= below:
+            break
+        end = taken.next_held(first, min(below, first + max_count))
+        found.append((first, end))
+        max_count -= end - first
+        first = end
+    return tuple(found)

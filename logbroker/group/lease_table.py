@@ -1,0 +1,145 @@
+"""Who holds what until when. Pure.
+
+No two leases hold the same offset. A lease that holds nothing any more is remembered for a
+while, so that a repeated acknowledgement is told from one that comes too late.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from logbroker.group.deadlines import Deadlines
+from logbroker.record.offset_ranges import OffsetRanges, Range
+
+ENDED_LEASES = 1_000
+"""How many of a ledger are remembered."""
+
+
+class Lease:
+    """One delivery to one member."""
+
+    __slots__ = ("deadline_ms", "granted", "held", "is_suspect", "lost", "member", "token")
+
+    def __init__(
+        self, token: int, member: str, ranges: tuple[Range, ...], deadline_ms: int, is_suspect: bool
+    ) -> None:
+        self.token = token
+        self.member = member
+        self.granted = ranges
+        self.held = OffsetRanges(ranges)
+        self.lost: OffsetRanges | None = None
+        """What was granted and went another way than by an acknowledgement."""
+        self.deadline_ms = deadline_ms
+        self.is_suspect = is_suspect
+
+    def has_acknowledged(self, first: int, end: int) -> bool:
+        """Returns whether this lease settled the whole range before."""
+        return (
+            OffsetRanges(self.granted).holds(first, end)
+            and not self.held.meets(first, end)
+            and not (self.lost and self.lost.meets(first, end))
+        )
+
+
+class LeaseTable:
+    """The leases of a ledger, by token."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How many records are leased."""
+        self._leases: dict[int, Lease] = {}
+        self._by_member: dict[str, dict[int, Lease]] = {}
+        self._ended: OrderedDict[int, Lease] = OrderedDict()
+        self._deadlines = Deadlines()
+
+    def get(self, token: int) -> Lease | None:
+        """Returns the lease; None if it has ended, or never was."""
+        return self._leases.get(token)
+
+    def ended(self, token: int) -> Lease | None:
+        """Returns the lease if it ended a while ago."""
+        return self._ended.get(token)
+
+    def of(self, member: str) -> list[Lease]:
+        """Returns the leases of a member, the oldest first."""
+        return list(self._by_member.get(member, {}).values())
+
+    def count_of(self, member: str) -> int:
+        """Returns how many records a member holds."""
+        held = self._by_member.get(member)
+        return sum(lease.held.count for lease in held.values()) if held else 0
+
+    def members(self) -> set[str]:
+        """Returns who holds anything."""
+        return set(self._by_member)
+
+    def all(self) -> list[Lease]:
+        """Returns all, the oldest first."""
+        return list(self._leases.values())
+
+    def holder_of(self, offset: int) -> Lease | None:
+        """Returns the lease on this record. Looks at every lease."""
+        return next((lease for lease in self._leases.values() if offset in lease.held), None)
+
+    def expired(self, now_ms: int) -> list[Lease]:
+        """Returns the leases whose deadline is over, the earliest first."""
+        return [self._leases[token] for token in self._deadlines.due(now_ms)]
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns the earliest deadline; None if there is no lease."""
+        return self._deadlines.next_ms()
+
+    def grant(self, lease: Lease) -> None:
+        """Takes in a new lease."""
+        self._leases[lease.token] = lease
+        self._by_member.setdefault(lease.member, {})[lease.token] = lease
+        self._deadlines.set(lease.token, lease.deadline_ms)
+        self.count += lease.held.count
+
+    def extend(self, token: int, deadline_ms: int) -> None:
+        """Moves the deadline of a lease that is there."""
+        if lease := self._leases.get(token):
+            lease.deadline_ms = deadline_ms
+            self._deadlines.set(token, deadline_ms)
+
+    def settle(self, token: int, ranges: Iterable[Range]) -> None:
+        """Takes acknowledged ranges out of a lease, if it is there."""
+        lease = self._leases.get(token)
+        if lease is None:
+            return
+        held = lease.held
+        before = held.count
+        for first, end in ranges:
+            held.remove(first, end)
+        self.count += held.count - before
+        if not held:
+            self._end(lease)
+
+    def lose(self, token: int, ranges: Iterable[Range]) -> None:
+        """Takes ranges out of a lease, if it is there, that were not acknowledged."""
+        if lease := self._leases.get(token):
+            lost = lease.lost = lease.lost or OffsetRanges()
+            for first, end in ranges:
+                lost.add(first, end)
+            self.settle(token, ranges)
+
+    def lose_below(self, offset: int) -> None:
+        """Takes all below this offset out of every lease."""
+        for lease in self.all():
+            if lease.held.first < offset:
+                self.lose(lease.token, lease.held.within(0, offset))
+
+    def lose_all(self) -> None:
+        """Ends every lease."""
+        for lease in self.all():
+            self.lose(lease.token, lease.held.ranges())
+
+    def _end(self, lease: Lease) -> None:
+        del self._leases[lease.token]
+        of_member = self._by_member[lease.member]
+        del of_member[lease.token]
+        if not of_member:
+            del self._by_member[lease.member]
+        self._deadlines.drop(lease.token)
+        self._ended[lease.token] = lease
+        if len(self._ended) > ENDED_LEASES:
+            self._ended.popitem(last=False)

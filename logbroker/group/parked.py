@@ -1,0 +1,116 @@
+"""The ledger of a dead-letter topic, for the group that failed. Pure.
+
+Every record is parked from birth. A redrive makes some available, with fresh failures and one
+more redrive counted; settled, they are resolved; failed again, they are parked again: the same
+record, never a copy. Leases, settlements and time are those of the ledger it is made of.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from logbroker.errors import InvalidError
+from logbroker.group.ledger import Ledger
+from logbroker.group.ledger_events import LedgerEvent
+from logbroker.group.redrive import DeadLetterFacts, Redrive, Selection, Walk
+from logbroker.record.offset_ranges import OffsetRanges, Range, joined
+
+
+class ParkedCounts(NamedTuple):
+    """How many dead letters of a partition are where."""
+
+    parked: int
+    open: int
+    """Redriven, and neither resolved nor parked again."""
+    resolved: int
+    """Settled after a redrive, or given up."""
+
+
+class RedriveStep(NamedTuple):
+    """What one step of a redrive does in one partition: journaled in one piece."""
+
+    events: list[LedgerEvent]
+    next_offset: int
+    redriven: int
+
+
+def parked_counts(ledger: Ledger, log_start_offset: int, high_watermark: int) -> ParkedCounts:
+    """Returns the counts by the bounds of the partition."""
+    _check(ledger)
+    parked = _count(ledger.state.parked.within(log_start_offset, high_watermark))
+    first = max(ledger.state.committed, log_start_offset)
+    settled = _count(ledger.state.settled.within(first, high_watermark))
+    resolved = max(min(first, high_watermark) - log_start_offset, 0) + settled
+    whole = max(high_watermark - log_start_offset, 0)
+    return ParkedCounts(parked, whole - parked - resolved, resolved)
+
+
+def parked_ranges(ledger: Ledger, first: int, end: int) -> list[Range]:
+    """Returns what is parked between these offsets, of which `end` is at most what is written."""
+    _check(ledger)
+    return ledger.state.parked.within(first, end)
+
+
+def select(
+    ledger: Ledger, selection: Selection, facts: Sequence[DeadLetterFacts], max_count: int
+) -> list[Range]:
+    """Returns which of these parked records a selection means, at most so many."""
+    parked = ledger.state.parked
+    meant = (one.offset for one in facts if one.offset in parked and selection.means(one))
+    return joined(offset for offset, _ in zip(meant, range(max_count), strict=False))
+
+
+def decide_redrive_step(
+    ledger: Ledger,
+    redrive: Redrive,
+    walk: Walk,
+    *,
+    max_count: int,
+    facts: Sequence[DeadLetterFacts] | None = None,
+    facts_end: int = 0,
+) -> RedriveStep:
+    """Returns the next step of a redrive, at most so many records.
+
+    Where offsets alone do not say what is meant (`Selection.needs_records`), `facts` are those
+    of all records from `walk.next_offset` up to `facts_end`; the step goes no further.
+    """
+    _check(ledger)
+    if max_count < 1:
+        return RedriveStep([], walk.next_offset, 0)
+    if facts is None:
+        assert not redrive.selection.needs_records, "the records decide, and were not read"
+        end = walk.end
+        chosen = _first(ledger.state.parked.within(walk.next_offset, end), max_count)
+    else:
+        end = min(walk.end, facts_end)
+        within = [one for one in facts if walk.next_offset <= one.offset < end]
+        chosen = select(ledger, redrive.selection, within, max_count)
+    redriven = _count(chosen)
+    next_offset = chosen[-1][1] if redriven == max_count else max(end, walk.next_offset)
+    return RedriveStep(ledger.decide_redrive(chosen), next_offset, redriven)
+
+
+def decide_resolve(ledger: Ledger, ranges: Sequence[Range]) -> list[LedgerEvent]:
+    """Returns parked records as given up by an operator. What is not parked is left alone."""
+    _check(ledger)
+    for first, end in ranges:
+        if not 0 <= first < end:
+            message = f"a range is from an offset up to a greater one, not {first} to {end}"
+            raise InvalidError("INVALID_OFFSET", message, first=first, end=end)
+    return ledger.decide_discard(ranges)
+
+
+def _check(ledger: Ledger) -> None:
+    assert ledger.state.is_parked_from_birth, "the ledger of a dead-letter topic"
+
+
+def _count(ranges: Sequence[Range]) -> int:
+    return sum(end - first for first, end in ranges)
+
+
+def _first(ranges: Sequence[Range], max_count: int) -> list[Range]:
+    found = OffsetRanges()
+    for first, end in ranges:
+        found.add(first, min(end, first + max_count - found.count))
+        if found.count == max_count:
+            break
+    return found.ranges()

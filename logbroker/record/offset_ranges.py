@@ -1,0 +1,179 @@
+"""A set of offsets, kept as half-open ranges. Pure.
+
+`edges` ascends strictly: start, end, start, end, ... Ranges never touch. Everything is a
+bisection; only what lies within the range that is asked about is looked at.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+
+Range = tuple[int, int]
+"""From the first offset up to, and without, the second."""
+
+
+class OffsetRanges:
+    """Offsets, of which many lie side by side."""
+
+    __slots__ = ("count", "edges")
+
+    def __init__(self, ranges: Iterable[Range] = ()) -> None:
+        self.edges: list[int] = []
+        self.count = 0
+        """How many offsets there are."""
+        for first, end in ranges:
+            self.add(first, end)
+
+    def add(self, first: int, end: int) -> None:
+        """Takes in all offsets from `first` up to `end`."""
+        edges = self.edges
+        if first >= end:
+            return
+        if not edges or first > edges[-1]:
+            edges += (first, end)
+            self.count += end - first
+            return
+        start, stop = bisect_left(edges, first), bisect_right(edges, end)
+        if start == stop:
+            if start % 2 == 0:
+                edges[start:start] = (first, end)
+                self.count += end - first
+            return
+        self.count += end - first - self._held(start, stop, first, end)
+        edges[start:stop] = _borders(start % 2 == 0, first, stop % 2 == 0, end)
+
+    def remove(self, first: int, end: int) -> None:
+        """Drops all offsets from `first` up to `end`, those that are there."""
+        edges = self.edges
+        if first >= end or not edges:
+            return
+        if edges[0] == first and end < edges[1]:
+            edges[0] = end
+            self.count -= end - first
+            return
+        start, stop = bisect_left(edges, first), bisect_right(edges, end)
+        if start == stop:
+            if start % 2 == 1:
+                edges[start:start] = (first, end)
+                self.count -= end - first
+            return
+        self.count -= self._held(start, stop, first, end)
+        edges[start:stop] = _borders(start % 2 == 1, first, stop % 2 == 1, end)
+
+    def clear(self) -> None:
+        """Drops all."""
+        self.edges.clear()
+        self.count = 0
+
+    def drop_below(self, offset: int) -> None:
+        """Drops all offsets below this one."""
+        if self.edges and self.edges[0] < offset:
+            self.remove(self.edges[0], offset)
+
+    def holds(self, first: int, end: int) -> bool:
+        """Returns whether all offsets from `first` up to `end` are there."""
+        edges = self.edges
+        at = bisect_right(edges, first)
+        return at % 2 == 1 and end <= edges[at]
+
+    def meets(self, first: int, end: int) -> bool:
+        """Returns whether any offset from `first` up to `end` is there."""
+        edges = self.edges
+        at = bisect_right(edges, first)
+        return at % 2 == 1 or (at < len(edges) and edges[at] < end)
+
+    def next_gap(self, offset: int) -> int:
+        """Returns the first offset, from `offset` on, that is not there."""
+        at = bisect_right(self.edges, offset)
+        return self.edges[at] if at % 2 == 1 else offset
+
+    def next_held(self, offset: int, default: int) -> int:
+        """Returns the first offset, from `offset` on, that is there; at most `default`."""
+        at = bisect_right(self.edges, offset)
+        if at % 2 == 1:
+            return min(offset, default)
+        return min(self.edges[at], default) if at < len(self.edges) else default
+
+    def within(self, first: int, end: int) -> list[Range]:
+        """Returns what is there from `first` up to `end`."""
+        edges = self.edges
+        start, stop = bisect_right(edges, first), bisect_left(edges, end)
+        cut = edges[start:stop]
+        if start % 2 == 1:
+            cut.insert(0, first)
+        if stop % 2 == 1:
+            cut.append(end)
+        return list(zip(cut[::2], cut[1::2], strict=True)) if first < end else []
+
+    def gaps(self, first: int, end: int) -> list[Range]:
+        """Returns what is not there from `first` up to `end`."""
+        found = []
+        for start, stop in self.within(first, end):
+            if first < start:
+                found.append((first, start))
+            first = stop
+        if first < end:
+            found.append((first, end))
+        return found
+
+    def ranges(self) -> list[Range]:
+        """Returns all, ascending."""
+        return list(zip(self.edges[::2], self.edges[1::2], strict=True))
+
+    def copy(self) -> "OffsetRanges":
+        """Returns a set of its own with the same offsets."""
+        made = OffsetRanges()
+        made.edges, made.count = self.edges.copy(), self.count
+        return made
+
+    @property
+    def first(self) -> int:
+        """The lowest offset; there must be one."""
+        return self.edges[0]
+
+    @property
+    def end(self) -> int:
+        """One past the highest offset; there must be one."""
+        return self.edges[-1]
+
+    def __contains__(self, offset: int) -> bool:
+        return bisect_right(self.edges, offset) % 2 == 1
+
+    def __iter__(self) -> Iterator[int]:
+        for first, end in self.ranges():
+            yield from range(first, end)
+
+    def __bool__(self) -> bool:
+        return bool(self.edges)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OffsetRanges) and self.edges == other.edges
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"OffsetRanges({self.ranges()})"
+
+    def _held(self, start: int, stop: int, first: int, end: int) -> int:
+        cut = self.edges[start:stop]
+        if start % 2 == 1:
+            cut.insert(0, first)
+        if stop % 2 == 1:
+            cut.append(end)
+        return sum(cut[1::2]) - sum(cut[::2])
+
+
+def _borders(has_first: bool, first: int, has_end: bool, end: int) -> tuple[int, ...]:
+    if has_first:
+        return (first, end) if has_end else (first,)
+    return (end,) if has_end else ()
+
+
+def joined(offsets: Iterable[int]) -> list[Range]:
+    """Returns ascending offsets as ranges."""
+    found: list[Range] = []
+    for offset in offsets:
+        if found and found[-1][1] == offset:
+            found[-1] = (found[-1][0], offset + 1)
+        else:
+            found.append((offset, offset + 1))
+    return found

@@ -1,0 +1,136 @@
+import json
+
+import pytest
+import typer
+
+from cli.conftest import Command, fail
+from logbroker.cli.dead_letter_options import Offsets, parse_offsets
+
+RANGES = {"12": Offsets(12, 13), "12-40": Offsets(12, 41), "12-": Offsets(12, None)}
+
+
+@pytest.fixture
+def failed(command: Command, numbered: str, at_server: str, group: str) -> tuple[str, str]:
+    """A group that has given up on the first 5 records of a topic."""
+    fail(at_server, group, numbered, 5)
+    return group, numbered
+
+
+@pytest.mark.parametrize(("text", "offsets"), RANGES.items())
+def test_offsets_are_read(text: str, offsets: Offsets) -> None:
+    assert parse_offsets(text) == offsets
+
+
+@pytest.mark.parametrize("text", ["", "-", "-5", "5-3", "x", "1-2-3", "1,2"])
+def test_what_are_no_offsets_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="must be an offset"):
+        parse_offsets(text)
+
+
+@pytest.mark.slow
+def test_dead_letters_are_listed_by_what_restricts_them(
+    command: Command, failed: tuple[str, str]
+) -> None:
+    for options, offsets in {
+        (): "01234",
+        ("-n", "2"): "01",
+        ("--offsets", "1-2"): "12",
+        ("--offsets", "3-"): "34",
+        ("--reason", "parse 4"): "4",
+        ("--reason", "nothing"): "",
+        ("--since", "-1h"): "01234",
+        ("--until", "-1h"): "",
+        ("--key", "k"): "",
+        ("-p", "0"): "01234",
+    }.items():
+        ran = command("dlq", "list", *failed, *options, "-o", "json")
+        assert (ran.code, ran.err) == (0, "")
+        found = [json.loads(line)["offset"] for line in ran.out.splitlines()]
+        assert "".join(found) == offsets, options
+
+
+@pytest.mark.slow
+def test_c59_a_dead_letter_is_shown_with_its_reason_and_without_raw_escapes(
+    command: Command, failed: tuple[str, str]
+) -> None:
+    assert r"cannot \x1b[31m parse 3" in command("dlq", "list", *failed).out
+    shown = command("dlq", "show", *failed, "0", "3").out
+    assert r"cannot \x1b[31m parse 3" in shown
+    assert "\x1b" not in shown
+    assert command("dlq", "show", *failed, "0", "3", "--raw").out == "3"
+    as_json = json.loads(command("dlq", "show", *failed, "0", "3", "-o", "json").out)
+    assert (as_json["source_offset"], as_json["value"], as_json["state"]) == ("3", "3", "parked")
+    nowhere = command("dlq", "show", *failed, "0", "99")
+    assert nowhere.code == 1
+    assert "Traceback" not in nowhere.err
+
+
+@pytest.mark.slow
+def test_a_redrive_gives_dead_letters_back_to_their_group(
+    command: Command, failed: tuple[str, str]
+) -> None:
+    group, topic = failed
+    assert command("dlq", "redrive", *failed, "--dry-run").out == "would redrive 5 dead letters\n"
+    ran = command("dlq", "redrive", *failed, "-n", "2", "-o", "json")
+    done = json.loads(ran.out)
+    assert (done["state"], done["redriven_count"]) == ("done", "2")
+    assert done["filter"] == {"group": group, "topic": topic, "limit": "2"}
+    printed = command("consume", topic, "-g", group, "-n", "17", "-o", "json", "--follow").out
+    again = [one for one in map(json.loads, printed.splitlines()) if one["redrives"]]
+    assert [one["offset"] for one in again] == ["0", "1"]
+    listed = command("dlq", "redrives", group, "-o", "json").out
+    assert json.loads(listed)["resolved_count"] == "2"
+    assert len(command("dlq", "list", *failed, "-o", "json").out.splitlines()) == 3
+
+
+@pytest.mark.slow
+def test_a_redrive_that_is_left_alone_can_be_seen_and_cancelled(
+    command: Command, failed: tuple[str, str]
+) -> None:
+    ran = command("dlq", "redrive", *failed, "--rate", "0.1", "--detach")
+    redrive_id = ran.out.removeprefix("started ").partition(":")[0]
+    assert ran.out == f"started {redrive_id}: 5 dead letters\n"
+    second = command("dlq", "redrive", *failed)
+    assert second.code == 1
+    assert "(REDRIVE_RUNNING)" in second.err
+    assert f"logbroker dlq cancel {redrive_id}" in second.err
+    assert redrive_id in command("dlq", "redrives", failed[0]).out
+    assert f"{redrive_id} cancelled" in command("dlq", "cancel", redrive_id).out
+    assert "(REDRIVE_NOT_FOUND)" in command("dlq", "cancel", "nope").err
+
+
+@pytest.mark.slow
+def test_dead_letters_are_resolved_for_good(command: Command, failed: tuple[str, str]) -> None:
+    dry = command("dlq", "resolve", *failed, "--dry-run")
+    assert dry.out == "would resolve 5 dead letters\n"
+    one = command("dlq", "resolve", *failed, "--offsets", "2", "--yes")
+    assert one.out == "resolved 1 dead letter\n"
+    rest = command("dlq", "resolve", *failed, "--discard", "--yes", "-o", "json")
+    assert json.loads(rest.out) == {"count": "4", "discard": True, "dry_run": False}
+    assert command("dlq", "list", *failed, "-o", "json").out == ""
+    assert len(command("dlq", "list", *failed, "--resolved", "-o", "json").out.splitlines()) == 5
+
+
+@pytest.mark.slow
+def test_dead_letters_are_copied_and_stay(
+    command: Command, failed: tuple[str, str], topic: str
+) -> None:
+    name = f"{topic}-copies"
+    command("topic", "create", name)
+    ran = command("dlq", "copy", *failed, "--to", name, "-n", "3")
+    assert ran.out == f"copied 3 dead letters to {name}\n"
+    assert command("fetch", name, "--raw").out == "0\n1\n2\n"
+    assert len(command("dlq", "list", *failed, "-o", "json").out.splitlines()) == 5
+    assert "(TOPIC_NOT_FOUND)" in command("dlq", "copy", *failed, "--to", "nowhere").err
+
+
+@pytest.mark.slow
+def test_a_group_that_has_failed_at_nothing_has_no_dead_letters(
+    command: Command, numbered: str, group: str
+) -> None:
+    command("consume", numbered, "-g", group)
+    assert command("dlq", "list", group, numbered, "-o", "json").out == ""
+    assert command("dlq", "redrive", group, numbered, "--dry-run").code == 0
+    assert command("dlq", "redrives", group, "-o", "json").out == ""
+    ran = command("dlq", "list", f"{group}-other", numbered)
+    assert "(GROUP_NOT_FOUND)" in ran.err

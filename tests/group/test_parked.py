@@ -1,0 +1,172 @@
+"""Dead letters of a group: parked, redriven, resolved, parked again; and the jobs that do it."""
+
+from random import Random
+
+import pytest
+
+from logbroker.errors import ConflictError, InvalidError, NotFoundError
+from logbroker.group.ledger import Ledger
+from logbroker.group.ledger_events import Moment
+from logbroker.group.parked import decide_redrive_step, decide_resolve, parked_counts
+from logbroker.group.record_state import Cause
+from logbroker.group.redrive import DeadLetterFacts, Redrives, RedriveState, Selection
+from logbroker.group.retry_policy import RetryPolicy
+from logbroker.group.settings import GroupSettings, Order
+from logbroker.group.snapshot import snapshot
+
+NOW = Moment(1_000, 1_000_000)
+FACTS = [DeadLetterFacts(at, b"k%d" % (at % 3), 100 + at, f"reason {at % 2}") for at in range(10)]
+
+
+def new_ledger(order=Order.PARTITION):
+    settings = GroupSettings(order=order, retry=RetryPolicy(max_failures=1))
+    return Ledger(settings, is_parked_from_birth=True)
+
+
+def lease(ledger, token, max_count=100):
+    decided = ledger.decide_lease("a", token, NOW, high_watermark=10, max_count=max_count)
+    ledger.apply_all(decided, NOW)
+    return decided[0].ranges if decided else ()
+
+
+def settle(ledger, token, first, end, cause):
+    ledger.apply_all(ledger.decide_settle(token, [(first, end)], cause, NOW, Random(1)), NOW)
+
+
+def started(selection, ends, **values):
+    redrives = Redrives()
+    for event in redrives.decide_start("r", "g", "dlq", selection, ends, now_ms=1, **values):
+        redrives.apply(event)
+    return redrives
+
+
+def run(ledger, redrives, max_count=2, facts=None):
+    while walk := redrives.get("r").next_walk():
+        redrive = redrives.get("r")
+        count = min(max_count, redrive.budget(0, 0))
+        step = decide_redrive_step(
+            ledger, redrive, walk, max_count=count, facts=facts, facts_end=10
+        )
+        ledger.apply_all(step.events, NOW)
+        for event in redrives.decide_advance("r", walk.partition, step.next_offset, step.redriven):
+            redrives.apply(event)
+    for event in redrives.decide_end("r", 2):
+        redrives.apply(event)
+    return redrives.get("r")
+
+
+@pytest.mark.parametrize("order", [Order.PARTITION, Order.NONE])
+def test_a_dead_letter_is_parked_redriven_and_resolved_or_parked_again(order):
+    ledger = new_ledger(order)
+    assert lease(ledger, 1) == ()
+    assert parked_counts(ledger, 0, 10) == (10, 0, 0)
+    ledger.apply_all(ledger.decide_redrive([(2, 4), (6, 7)]), NOW)
+    assert parked_counts(ledger, 0, 10) == (7, 3, 0)
+    assert lease(ledger, 1) == ((2, 4), (6, 7))
+    [first, _] = ledger.delivered_runs(((2, 4), (6, 7)))
+    assert (first.deliveries, first.failures, first.redrives) == (1, 0, 1)
+    settle(ledger, 1, 2, 3, Cause.ACKNOWLEDGE)
+    settle(ledger, 1, 6, 7, Cause.ACKNOWLEDGE)
+    settle(ledger, 1, 3, 4, Cause.REJECT)
+    assert parked_counts(ledger, 0, 10) == (8, 0, 2)
+    ledger.apply_all(ledger.decide_redrive([(0, 10)]), NOW)
+    assert [run[2:] for run in ledger.delivered_runs([(3, 4)])] == [(1, 0, 2)]
+    fresh = new_ledger(order)
+    fresh.apply_all(snapshot(ledger.state), NOW)
+    assert snapshot(fresh.state) == snapshot(ledger.state)
+
+
+def test_what_waits_or_is_suspect_does_not_stop_for_the_parked_before_it():
+    ledger = new_ledger()
+    ledger.apply_all(ledger.decide_redrive([(5, 7)]), NOW)
+    lease(ledger, 1)
+    ledger.apply_all(ledger.decide_vanish("a", NOW, Random(1)), NOW)
+    assert lease(ledger, 2) == ((5, 6),)
+    settle(ledger, 2, 5, 6, Cause.ACKNOWLEDGE)
+    assert lease(ledger, 3) == ((6, 7),)
+
+
+def test_an_operator_gives_up_what_is_parked_and_nothing_else():
+    ledger = new_ledger()
+    ledger.apply_all(ledger.decide_redrive([(1, 2)]), NOW)
+    ledger.apply_all(decide_resolve(ledger, [(0, 3)]), NOW)
+    assert parked_counts(ledger, 0, 10) == (7, 1, 2)
+    with pytest.raises(InvalidError):
+        decide_resolve(ledger, [(3, 3)])
+
+
+def test_retention_removes_resolved_and_parked_ones_and_counts_neither():
+    ledger = new_ledger()
+    ledger.apply_all(ledger.decide_redrive([(1, 2)]), NOW)
+    ledger.apply_all(ledger.decide_trim(4), NOW)
+    assert parked_counts(ledger, 4, 10) == (6, 0, 0)
+    assert ledger.state.counters.expired_unsettled == 1, "the one that was on its way"
+
+
+@pytest.mark.parametrize(
+    "selection, expected",
+    [
+        (Selection(), set(range(10))),
+        (Selection(first_offset=2, end_offset=5), {2, 3, 4}),
+        (Selection(limit=3), {0, 1, 2}),
+        (Selection(key=b"k1"), {1, 4, 7}),
+        (Selection(reason="n 1", limit=2), {1, 3}),
+        (Selection(from_time_ms=103, until_time_ms=105), {3, 4}),
+        (Selection(partition=1), set()),
+    ],
+    ids=str,
+)
+def test_a_redrive_takes_exactly_what_is_selected(selection, expected):
+    ledger = new_ledger()
+    facts = FACTS if selection.needs_records else None
+    done = run(ledger, started(selection, {0: 10}), facts=facts)
+    found = {at for first, end in lease(ledger, 1) for at in range(first, end)}
+    assert found == expected
+    assert (done.redriven, done.state, done.share) == (len(expected), RedriveState.DONE, 1.0)
+
+
+def test_what_fails_again_meanwhile_is_not_taken_up_again():
+    ledger, redrives = new_ledger(), started(Selection(), {0: 10})
+    walk = redrives.get("r").next_walk()
+    step = decide_redrive_step(ledger, redrives.get("r"), walk, max_count=4)
+    ledger.apply_all(step.events, NOW)
+    redrives.apply(*redrives.decide_advance("r", 0, step.next_offset, step.redriven))
+    lease(ledger, 1)
+    settle(ledger, 1, 0, 4, Cause.REJECT)
+    assert redrives.get("r").share == 0.4
+    assert run(ledger, redrives).redriven == 10
+    assert parked_counts(ledger, 0, 10) == (4, 6, 0)
+
+
+def test_a_second_redrive_over_the_same_records_is_refused_while_the_first_runs():
+    redrives = started(Selection(end_offset=5), {0: 10})
+    start = redrives.decide_start
+    with pytest.raises(ConflictError) as raised:
+        start("s", "g", "dlq", Selection(first_offset=4), {0: 10}, now_ms=1)
+    assert raised.value.reason == "REDRIVE_RUNNING"
+    start("s", "g", "dlq", Selection(first_offset=5), {0: 10}, now_ms=1)
+    start("s", "other", "dlq", Selection(), {0: 10}, now_ms=1)
+    redrives.apply(*redrives.decide_end("r", 5, is_cancelled=True))
+    assert redrives.get("r").state is RedriveState.CANCELLED
+    assert redrives.decide_end("r", 6) == []
+    start("s", "g", "dlq", Selection(), {0: 10}, now_ms=1)
+    with pytest.raises(NotFoundError):
+        redrives.get("s")
+
+
+def test_a_rate_bounds_how_many_go():
+    redrive = started(Selection(), {0: 10}, rate=100).get("r")
+    assert [redrive.budget(elapsed_ms, 0) for elapsed_ms in (0, 10, 1_000)] == [1, 2, 101]
+
+
+def test_redrives_come_back_from_their_snapshot_and_old_ones_are_forgotten():
+    redrives = Redrives()
+    for number in range(150):
+        at = (Selection(), {0: 10})
+        redrives.apply(*redrives.decide_start(f"r{number}", "g", "dlq", *at, now_ms=1))
+        redrives.apply(*redrives.decide_end(f"r{number}", 5))
+    assert [one.redrive_id for one in redrives.all()] == [f"r{at}" for at in range(50, 150)]
+    again = Redrives()
+    for event in redrives.snapshot():
+        again.apply(event)
+    assert again.all() == redrives.all()

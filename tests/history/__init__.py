@@ -1,0 +1,1 @@
+"""What happened in a run, and the proof that every promise was kept."""

@@ -1,0 +1,234 @@
+"""DeadLetterService over gRPC: what a group failed at, and the way back to it alone."""
+
+import pytest
+
+from logbroker.storage.memory import MemoryEngine
+from logbroker.testing.clock import ManualClock
+from logbroker.v1 import dead_letter_service_pb2 as pb
+from logbroker.v1 import group_pb2
+from logbroker.v1.group_service_pb2 import GetGroupRequest
+from logbroker.v1.produce_service_pb2 import PublishRequest
+from logbroker.v1.record_pb2 import Record
+from logbroker.v1.records_pb2 import Header
+from logbroker.v1.topic_service_pb2 import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    GetTopicRequest,
+    TrimTopicRequest,
+)
+
+from .calls import refusal, serving, until
+from .members import ACK, REJECT, member_of, member_on, publish
+
+NONE = group_pb2.ORDER_NONE
+
+
+def filter_of(**fields):
+    return pb.DeadLetterFilter(**{"group": "g", "topic": "a", **fields})
+
+
+async def letters(calls, **fields):
+    request = pb.ListDeadLettersRequest(filter=filter_of(**fields), with_resolved=True)
+    return (await calls.dead_letters.ListDeadLetters(request)).dead_letters
+
+
+async def redrive(calls, rate=0, dry_run=False, **fields):
+    request = pb.StartRedriveRequest(
+        filter=filter_of(**fields), records_per_second=rate, dry_run=dry_run
+    )
+    return (await calls.dead_letters.StartRedrive(request)).redrive
+
+
+async def find(calls, redrive_id):
+    request = pb.GetRedriveRequest(redrive_id=redrive_id)
+    return (await calls.dead_letters.GetRedrive(request)).redrive
+
+
+async def dead(calls, member, count, reason="bad", **fields):
+    """Publishes so many records and lets the member reject them."""
+    await publish(calls, *(b"%d" % number for number in range(count)), **fields)
+    for delivered in await member.take(count):
+        await member.settle(delivered, REJECT, reason=reason)
+
+
+async def test_a_dead_letter_tells_where_it_came_from_and_keeps_all_it_had():
+    clock = ManualClock()
+    async with serving(partition_count=1, clock=clock) as calls, member_on(calls) as member:
+        headers = [Header(name="x", value=b"\x00"), Header(name="x"), Header(name="y", value=b"")]
+        record = Record(value=b"\xff\x00", key=b"", headers=headers, timestamp_ms=12)
+        await calls.produce.Publish(PublishRequest(topic="a", records=[record]))
+        await clock.advance(5_000)
+        await member.settle(await member.delivery(), REJECT, reason="bad")
+        [letter] = await letters(calls)
+        assert (letter.dead_letter_topic, letter.state, letter.reason) == (
+            "a.g.dlq",
+            "parked",
+            "bad",
+        )
+        assert (letter.source_topic, letter.source_offset, letter.timestamp_ms) == ("a", 0, 12)
+        assert letter.dead_lettered_ms == letter.source_append_time_ms + 5_000
+        request = pb.GetDeadLetterRequest(group="g", topic="a", offset=letter.offset)
+        shown = await calls.dead_letters.GetDeadLetter(request)
+        assert (shown.value, shown.dead_letter.key) == (b"\xff\x00", b"")
+        assert list(shown.headers) == headers
+
+
+async def test_a_redrive_brings_it_back_as_a_record_of_its_topic_with_fresh_failures():
+    async with (
+        serving(partition_count=1) as calls,
+        member_on(calls) as member,
+        member_on(calls, group="other") as other,
+    ):
+        await dead(calls, member, 3)
+        for delivered in await other.take(3):
+            await other.settle(delivered)
+        started = await redrive(calls)
+        assert started.selected_count == 3
+        again = await member.delivery()
+        told = again.delivery
+        assert (told.topic, told.dead_letter_topic) == ("a", "a.g.dlq")
+        assert again.values == [b"0", b"1", b"2"]
+        assert [(each.redrives, each.failures) for each in told.ranges] == [(1, 0)]
+        await member.settle(again, ACK, 0, 2)
+        await member.settle(again, REJECT, 2, 3, reason="still bad")
+        assert [letter.state for letter in await letters(calls)] == ["resolved"] * 2 + ["parked"]
+        ended = await find(calls, started.redrive_id)
+        counts = (ended.redriven_count, ended.resolved_count, ended.parked_again_count)
+        assert (ended.state, counts) == ("done", (3, 2, 1))
+        assert not other.deliveries
+        found = await calls.groups.GetGroup(GetGroupRequest(group="g"))
+        assert [each.parked_count for each in found.dead_letters] == [1]
+
+
+@pytest.mark.parametrize(
+    "fields, count",
+    [
+        ({}, 6),
+        ({"limit": 2}, 2),
+        ({"first_offset": 2, "end_offset": 5}, 3),
+        ({"reason_contains": "time"}, 3),
+        ({"key": b"odd"}, 2),
+        ({"key": b"odd", "limit": 1}, 1),
+        ({"partition": 1}, 0),
+        ({"until_ms": 5}, 0),
+        ({"from_ms": 5}, 6),
+    ],
+)
+async def test_a_redrive_is_about_exactly_what_its_filter_and_limit_say(fields, count):
+    async with serving(partition_count=2) as calls, member_on(calls) as member:
+        await dead(calls, member, 3, reason="timeout", keys=[b"even", b"odd", b"even"])
+        await dead(calls, member, 3, reason="bad", keys=[b"even", b"odd", b"even"])
+        assert (await redrive(calls, dry_run=True, **fields)).selected_count == count
+        started = await redrive(calls, **fields)
+        assert started.selected_count == count
+        if count:
+            await member.take(count)
+        ended = await find(calls, started.redrive_id)
+        assert (ended.state, ended.redriven_count) == ("done", count)
+
+
+async def test_a_redrive_with_a_rate_takes_its_time_survives_a_restart_and_is_cancelled():
+    clock = ManualClock()
+    engine = MemoryEngine(clock)
+    async with serving(partition_count=1, engine=engine, clock=clock) as calls:
+        member = await member_of(calls, order=NONE)
+        await dead(calls, member, 50)
+        started = await redrive(calls, rate=10)
+        refused = calls.dead_letters.StartRedrive(pb.StartRedriveRequest(filter=filter_of()))
+        assert await refusal(refused) == ("ABORTED", "REDRIVE_RUNNING")
+        await clock.advance(1_000)
+        before = await find(calls, started.redrive_id)
+        assert (before.state, 10 <= before.redriven_count <= 12) == ("running", True)
+        await member.leave()
+    async with serving(topic="", engine=engine.reopened(), clock=clock) as calls:
+        await clock.advance(1_000)
+        later = await find(calls, started.redrive_id)
+        assert before.redriven_count + 10 <= later.redriven_count <= before.redriven_count + 12
+        request = pb.CancelRedriveRequest(redrive_id=started.redrive_id)
+        await calls.dead_letters.CancelRedrive(request)
+        await clock.advance(1_000)
+        ended = await find(calls, started.redrive_id)
+        assert (ended.state, ended.redriven_count) == ("cancelled", later.redriven_count)
+        listed = await calls.dead_letters.ListRedrives(pb.ListRedrivesRequest(group="g"))
+        assert [each.redrive_id for each in listed.redrives] == [started.redrive_id]
+
+
+async def test_resolved_dead_letters_are_not_delivered_and_copies_leave_them_parked():
+    async with serving(partition_count=1) as calls, member_on(calls) as member:
+        await calls.topics.CreateTopic(CreateTopicRequest(topic="b"))
+        await dead(calls, member, 4, keys=[b"k"] * 4)
+        copy = pb.CopyDeadLettersRequest(filter=filter_of(limit=3), to_topic="b")
+        assert (await calls.dead_letters.CopyDeadLetters(copy)).count == 3
+        async with member_on(calls, group="h", topics=["b"]) as reader:
+            assert (await reader.delivery()).values == [b"0", b"1", b"2"]
+        resolve = pb.ResolveDeadLettersRequest(filter=filter_of(end_offset=3))
+        assert (await calls.dead_letters.ResolveDeadLetters(resolve)).count == 3
+        assert (await redrive(calls)).selected_count == 1
+        assert (await member.delivery()).values == [b"3"]
+        copy = pb.CopyDeadLettersRequest(filter=filter_of(), to_topic="a.g.dlq")
+        call = calls.dead_letters.CopyDeadLetters(copy)
+        assert await refusal(call) == ("INVALID_ARGUMENT", "INVALID_ARGUMENT")
+
+
+async def test_dead_letters_are_listed_in_pages():
+    async with serving(partition_count=1) as calls, member_on(calls) as member:
+        await dead(calls, member, 5)
+        token, found = "", []
+        while not found or token:
+            request = pb.ListDeadLettersRequest(filter=filter_of(), page_size=2, page_token=token)
+            page = await calls.dead_letters.ListDeadLetters(request)
+            token = page.next_page_token
+            found.append([letter.offset for letter in page.dead_letters])
+        assert found == [[0, 1], [2, 3], [4]]
+
+
+async def test_what_fails_in_a_dead_letter_topic_stays_parked_there():
+    async with serving(partition_count=1) as calls, member_on(calls) as member:
+        await dead(calls, member, 1)
+        async with member_on(calls, group="h", topics=["a.g.dlq"]) as reader:
+            await reader.settle(await reader.delivery(), REJECT, reason="no")
+            topics = {topic.topic for topic in calls.broker.list_topics(0, "")[0]}
+            assert topics == {"a", "a.g.dlq"}
+            [told] = await calls.broker.group_progress("h")
+            assert told.progress.parked == 1
+        own = await member_of_own_dead_letters(calls)
+        assert await refusal(own) == ("INVALID_ARGUMENT", "INVALID_ARGUMENT")
+
+
+async def member_of_own_dead_letters(calls):
+    from logbroker.v1 import consume_service_pb2
+
+    call = calls.consume.Consume()
+    opening = consume_service_pb2.OpenConsume(group="g", topics=["a.g.dlq"])
+    await call.write(consume_service_pb2.ConsumeRequest(open=opening))
+    return call
+
+
+async def test_a_dead_letter_topic_that_is_deleted_is_made_again():
+    async with serving(partition_count=2) as calls, member_on(calls) as member:
+        await dead(calls, member, 2)
+        await calls.topics.DeleteTopic(DeleteTopicRequest(topic="a.g.dlq"))
+        async with member_on(calls, client_id="later"):
+            await member.until(lambda: len(member.assignments) == 2)
+        await member.until(lambda: len(member.assignments) == 3)
+        await dead(calls, member, 1, reason="again")
+        assert [letter.reason for letter in await letters(calls)] == ["again"]
+        await redrive(calls)
+        assert (await member.delivery()).values == [b"0"]
+
+
+async def test_dead_letters_outlive_the_retention_of_their_source_and_a_restart():
+    engine = MemoryEngine(ManualClock())
+    async with serving(partition_count=1, engine=engine) as calls, member_on(calls) as member:
+        await dead(calls, member, 2)
+        await calls.topics.TrimTopic(TrimTopicRequest(topic="a", partition=0, offset=2))
+    async with (
+        serving(topic="", engine=engine.reopened()) as calls,
+        member_on(calls) as member,
+    ):
+        assert len(await letters(calls)) == 2
+        topic = await calls.topics.GetTopic(GetTopicRequest(topic="a.g.dlq"))
+        assert topic.topic.settings.retention_ms == 0
+        await redrive(calls)
+        assert (await member.delivery()).values == [b"0", b"1"]
+        await until(lambda: calls.broker.stats().error_counts == {})
