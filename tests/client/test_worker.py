@@ -7,7 +7,7 @@ import pytest
 
 from client.fake_group import fake_group
 from logbroker.client import Reject, Retry
-from logbroker.errors import InvalidError, PreconditionError
+from logbroker.errors import InvalidError
 from logbroker.testing.clock import ManualClock
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1 import group_pb2
@@ -208,7 +208,7 @@ async def test_stopping_gives_back_what_is_prefetched_at_once_and_finishes_what_
         await running
         assert member.settled() == [0]
         assert gate.begun == [(0, 0)]
-        with pytest.raises(PreconditionError):
+        with pytest.raises(InvalidError):
             await worker.run()
 
 
