@@ -104,6 +104,7 @@ class Consumer:
             self._ticking.cancel()
         if self.settings.auto_settle:
             self._settle_done()
+        self._note_handed()
         self.cursor.drop()
         self._buffer.clear()
         self.wake()

@@ -389,11 +389,21 @@ class Membership:
 
     async def _put_back_later(self, turn: Turn, range_: Range, error: LogbrokerError) -> None:
         delay_ms = wait_ms(error, 5, self._connection.backoff, self._connection.random)
-        await self._clock.wait_until(self._clock.monotonic_ms() + delay_ms)
-        self.outbox.put_back(turn, range_)
+        try:
+            await self._clock.wait_until(self._clock.monotonic_ms() + delay_ms)
+        finally:
+            self.outbox.put_back(turn, range_)
 
     def _wake_writer(self) -> None:
-        self._wake.set()
+        if self._is_over:  # nobody sends it: it is refused, once what is given now is complete
+            asyncio.get_running_loop().call_soon(self.outbox.lose_connection)
+        else:
+            self._wake.set()
+
+    @property
+    def _is_over(self) -> bool:
+        has_ended = self._task is not None and self._task.done()
+        return has_ended or self.failure is not None
 
     def _fail(self, error: LogbrokerError) -> None:
         self.failure = error
@@ -405,6 +415,7 @@ class Membership:
             return
         if fault := task.exception():
             log.error("a member failed", error=repr(fault), exc_info=fault)
+            self._lose_stream()
             self._fail(InternalError("BROKER_FAULT", f"the member failed: {fault!r}"))
         self._audience.wake()
 

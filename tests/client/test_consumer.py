@@ -264,6 +264,29 @@ async def test_a_fenced_member_joins_again_and_one_that_was_replaced_does_not():
         assert (await anext(free)).offset == 0
 
 
+@pytest.mark.parametrize("how", ["left", "refused"])
+async def test_an_answer_given_after_the_end_is_refused_and_nobody_waits_for_it(how):
+    async with fake_group() as (group, client), asyncio.timeout(10):
+        consumer = client.consumer("g", "t", auto_settle=False, instance_id="i")
+        async with consumer:
+            member = await group.member()
+            member.deliver(0, values(4))
+            first, second, third, _ = await take(consumer, 4)
+            if how == "refused":
+                member.fence()
+                with pytest.raises(ConflictError):
+                    await anext(consumer)
+        for answer in (consumer.acknowledge(first), consumer.retry(second)):
+            with pytest.raises(ConflictError) as caught:
+                await answer
+            assert caught.value.reason == "LEASE_LOST"
+        consumer.acknowledge(third)
+        await consumer.flush()
+        with pytest.raises(ConflictError):
+            await consumer.commit()
+        assert consumer.stats().lost_count > 0
+
+
 async def test_nobody_there_is_told_after_the_time():
     async with Client("127.0.0.1:1", timeout_ms=200) as client:
         with pytest.raises(UnavailableError):
