@@ -43,6 +43,12 @@ UNSETTLED_RECORDS = 1_000_000
 REASON_BYTES = 1_024
 """A failure's reason is cut at this length."""
 
+LAST_FAILURES_BYTES = 4 << 20
+"""What is kept, of one partition's dead letters that failed again, of their last failures."""
+
+REDRIVE_RUNS = 10_000
+"""How many runs of equal redrive counts a partition keeps for the sake of resolved dead letters."""
+
 RECORDS_PER_BATCH = 1 << 20
 """Bounds what one batch costs to check, however small its records."""
 

@@ -9,7 +9,12 @@ import structlog
 from logbroker.broker.groups import Groups
 from logbroker.broker.produce import NewRecord, Produce
 from logbroker.errors import DataLossError, InvalidError, LogbrokerError, NotFoundError
-from logbroker.group.dead_letter import DeadLetter, dead_letter_of, own_headers
+from logbroker.group.dead_letter import (
+    DeadLetter,
+    dead_letter_of,
+    own_headers,
+    with_last_failure,
+)
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.ledger import Ledger
 from logbroker.group.parked import decide_resolve
@@ -223,6 +228,7 @@ def _found(
     if ledger:
         state = ledger.state.state_of(record.offset)
         redrives = ledger.state.redrives.at(record.offset)
+        letter = with_last_failure(letter, ledger.state.last_failures.at(record.offset))
     name = NAMES.get(state, state.name.lower())
     appended_ms = batch.header.append_time_ms
     return FoundLetter(target.topic, record.partition, letter, record, appended_ms, name, redrives)

@@ -57,8 +57,9 @@ class DeadLetterInfo:
     source_offset: int
     source_append_time_ms: int
     failures: int
-    """Before it came here."""
+    """Before it came here or, if it failed again since its last redrive, since that."""
     first_failure_ms: int
+    """Of all."""
     last_failure_ms: int
     reason: str
     """Of the last failure."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from logbroker.errors import DataLossError
+from logbroker.group.last_failures import Failure
 from logbroker.group.ledger import cut
 from logbroker.record.record import Header
 
@@ -67,6 +68,15 @@ def dead_letter_of(headers: Iterable[Header]) -> DeadLetter:
             "DAMAGED_BATCH", f"not the headers of a dead letter: {error}"
         ) from error
     return DeadLetter(**values)  # type: ignore[arg-type]
+
+
+def with_last_failure(letter: DeadLetter, failure: Failure | None) -> DeadLetter:
+    """Returns it as it stands now: the headers tell of the time before any redrive."""
+    if failure is None:
+        return letter
+    return letter._replace(
+        failures=failure.failures, last_failure_ms=failure.at_ms, reason=failure.reason
+    )
 
 
 def is_dead_letter(headers: Iterable[Header]) -> bool:

@@ -11,9 +11,9 @@ There may be thousands of ledger events a second, so their names and keys are sh
     w  reason (why)        k  key, base64     h  holds what is behind it (1)
     s  suspect (1)
 
-Of a lease only the delivery is written. Snapshots (`ledger`, `failures`) and the events of
-groups and redrives are rare and have words for keys. Unknown keys are passed over, so that
-an older broker reads a newer one's journal.
+Of a lease only the delivery is written. Snapshots (`ledger`, `failures`, `last_failures`)
+and the events of groups and redrives are rare and have words for keys. Unknown keys are
+passed over, so that an older broker reads a newer one's journal.
 """
 
 import json
@@ -50,6 +50,7 @@ from logbroker.group.ledger_events import (
     GivenUp,
     Keeping,
     KeyReleased,
+    LastFailuresRestored,
     Leased,
     LedgerEvent,
     LedgerRestored,
@@ -163,6 +164,8 @@ def _told(event: LedgerEvent) -> tuple[str, dict[str, Any]]:
             return "ledger", values | {"held": [(at, _text(key)) for at, key in event.held]}
         case FailuresRestored(rows):
             return "failures", {"rows": rows}
+        case LastFailuresRestored(rows):
+            return "last_failures", {"rows": rows}
     raise AssertionError(f"{type(event).__name__} is not written")
 
 
@@ -229,8 +232,13 @@ LEDGER_DECODERS: dict[str, Callable[[dict[str, Any]], LedgerEvent]] = {
     "reset": lambda values: Reset(int(values["b"]), int(values["o"]), str(values["w"])),
     "trim": lambda values: Trimmed(int(values["o"]), int(values["n"])),
     "ledger": _read_ledger,
-    "failures": lambda values: FailuresRestored(tuple(_row(*row[:8]) for row in values["rows"])),
+    "failures": lambda values: FailuresRestored(_rows(values)),
+    "last_failures": lambda values: LastFailuresRestored(_rows(values)),
 }
+
+
+def _rows(values: dict[str, Any]) -> tuple[FailureRow, ...]:
+    return tuple(_row(*row[:8]) for row in values["rows"])
 
 
 def _row(*row: Any) -> FailureRow:

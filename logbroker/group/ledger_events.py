@@ -208,6 +208,12 @@ class FailuresRestored(NamedTuple):
     rows: tuple[FailureRow, ...]
 
 
+class LastFailuresRestored(NamedTuple):
+    """Why dead letters that failed again failed last, the one that failed longest ago first."""
+
+    rows: tuple[FailureRow, ...]
+
+
 LedgerEvent = (
     Started
     | Leased
@@ -228,6 +234,7 @@ LedgerEvent = (
     | KeyReleased
     | LedgerRestored
     | FailuresRestored
+    | LastFailuresRestored
 )
 
 KEEPING: dict[type[LedgerEvent], Keeping] = {
@@ -250,6 +257,7 @@ KEEPING: dict[type[LedgerEvent], Keeping] = {
     KeyReleased: Keeping.FIRST,
     LedgerRestored: Keeping.FIRST,
     FailuresRestored: Keeping.FIRST,
+    LastFailuresRestored: Keeping.FIRST,
 }
 
 

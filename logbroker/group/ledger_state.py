@@ -15,6 +15,7 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from logbroker.group.key_order import KeyOrder
+from logbroker.group.last_failures import Failure, LastFailures
 from logbroker.group.lease_table import Lease, LeaseTable
 from logbroker.group.ledger_events import (
     Acknowledged,
@@ -24,9 +25,11 @@ from logbroker.group.ledger_events import (
     Due,
     Extended,
     Failed,
+    FailureRow,
     FailuresRestored,
     GivenUp,
     KeyReleased,
+    LastFailuresRestored,
     Leased,
     LedgerEvent,
     LedgerRestored,
@@ -44,6 +47,7 @@ from logbroker.group.offset_counts import OffsetCounts
 from logbroker.group.record_state import FAILURES, State
 from logbroker.group.retry_policy import Exhausted
 from logbroker.group.waiting import Waiting
+from logbroker.limits import REDRIVE_RUNS
 from logbroker.record.offset_ranges import OffsetRanges
 
 ENDLESS = 1 << 62
@@ -51,17 +55,6 @@ ENDLESS = 1 << 62
 
 TIDY_FROM = 64
 """Fewer runs of deliveries than this are not worth tidying."""
-
-
-class Failure(NamedTuple):
-    """What is known of a record that failed and is not settled."""
-
-    failures: int
-    first_ms: int
-    at_ms: int
-    """Wall time of the last one."""
-    delay_ms: int
-    reason: str
 
 
 class Counters(NamedTuple):
@@ -109,6 +102,7 @@ class LedgerState:
             KeyReleased: self._key_released,
             LedgerRestored: self._restored,
             FailuresRestored: self._failures_restored,
+            LastFailuresRestored: self._last_failures_restored,
         }
         self.leases = LeaseTable()
         self._begin_at(0)
@@ -253,6 +247,7 @@ class LedgerState:
         if self.committed < offset:
             self._settle(self.committed, offset)
         self.log_start_offset = max(self.log_start_offset, offset)
+        self.last_failures.drop_below(offset)
         expired += self.counters.expired_unsettled
         self.counters = self.counters._replace(expired_unsettled=expired)
 
@@ -298,6 +293,8 @@ class LedgerState:
         """By offset, of the few unsettled records that failed."""
         self.deliveries = OffsetCounts()
         self.redrives = OffsetCounts()
+        self.last_failures = LastFailures()
+        """Of dead letters that failed again; empty where nothing is parked from birth."""
         if self.is_parked_from_birth:
             self.parked.add(offset, ENDLESS)
             self.taken.add(offset, ENDLESS)
@@ -391,6 +388,12 @@ class LedgerState:
     def _note_failures(self, event: Failed | GivenUp) -> None:
         delay_ms = event.delay_ms if isinstance(event, Failed) else 0
         known = Failure(event.failures, event.first_ms, event.at_ms, delay_ms, intern(event.reason))
+        if self.is_parked_from_birth:
+            self.last_failures.note(event.ranges, known)
+        if self.is_parked_from_birth and isinstance(event, GivenUp):
+            for first, end in event.ranges:
+                self._forget_failures(first, end)
+            return
         for first, end in event.ranges:
             for offset in range(first, end):
                 self.failures[offset] = known
@@ -413,11 +416,21 @@ class LedgerState:
         """Drops what settled records left behind."""
         self.taken.drop_below(self.committed)
         self.deliveries.drop_below(self.committed)
-        self.redrives.drop_below(self.committed)
+        self.redrives.drop_below(self._redrives_from)
         if len(self.deliveries) > self._tidy_from:
             for first, end in self.settled.ranges():
                 self.deliveries.clear(first, end)
             self._tidy_from = 2 * len(self.deliveries) + TIDY_FROM
+
+    @property
+    def _redrives_from(self) -> int:
+        """Returns from where on redrives are known: of dead letters also when they are resolved."""
+        starts = self.redrives.starts
+        if not self.is_parked_from_birth:
+            return self.committed
+        if len(starts) <= REDRIVE_RUNS:
+            return min(self.log_start_offset, self.committed)
+        return min(max(self.log_start_offset, starts[-REDRIVE_RUNS]), self.committed)
 
     def _restored(self, event: LedgerRestored, now: Moment) -> None:
         self.leases.lose_all()
@@ -437,10 +450,17 @@ class LedgerState:
 
     def _failures_restored(self, event: FailuresRestored, now: Moment) -> None:
         for row in event.rows:
-            reason = intern(row.reason)
-            known = Failure(row.failures, row.first_ms, row.at_ms, row.delay_ms, reason)
+            known = _failure_of(row)
             for offset in range(row.first, row.end):
                 self.failures[offset] = known
             if row.is_waiting:
                 self.suspects.remove(row.first, row.end)
                 self._wait(((row.first, row.end),), row.at_ms, row.delay_ms, now)
+
+    def _last_failures_restored(self, event: LastFailuresRestored, now: Moment) -> None:
+        for row in event.rows:
+            self.last_failures.note(((row.first, row.end),), _failure_of(row))
+
+
+def _failure_of(row: FailureRow) -> Failure:
+    return Failure(row.failures, row.first_ms, row.at_ms, row.delay_ms, intern(row.reason))

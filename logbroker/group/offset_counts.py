@@ -70,6 +70,11 @@ class OffsetCounts:
         if starts and not self.counts[0]:
             del starts[0], self.counts[0]
 
+    @property
+    def end(self) -> int:
+        """Returns the offset from which on all numbers are 0."""
+        return self.starts[-1] if self.starts else 0
+
     def __len__(self) -> int:
         return len(self.starts)
 

@@ -1,18 +1,21 @@
 """A ledger as the few events that make an empty one equal to it, but for leases. Pure.
 
 Bounded by the unsettled records: what is settled is ranges, and of deliveries and failures
-only those of unsettled records are told.
+only those of unsettled records are told. Of dead letters also their redrives and why they
+failed last, as far as the ledger keeps that.
 """
 
-from itertools import groupby
+from collections.abc import Iterable, Iterator
 
+from logbroker.group.last_failures import Failure
 from logbroker.group.ledger_events import (
     FailureRow,
     FailuresRestored,
+    LastFailuresRestored,
     LedgerEvent,
     LedgerRestored,
 )
-from logbroker.group.ledger_state import Failure, LedgerState
+from logbroker.group.ledger_state import LedgerState
 from logbroker.group.offset_counts import OffsetCounts
 from logbroker.record.offset_ranges import OffsetRanges, Range
 
@@ -23,7 +26,7 @@ ROWS = 1_000
 def snapshot(state: LedgerState) -> list[LedgerEvent]:
     """Returns the events. Two ledgers that return the same are equal."""
     unsettled = state.settled.gaps(state.committed, max(state.delivered_end, state.committed))
-    rows = _rows(state)
+    redriven = [(0, state.redrives.end)] if state.is_parked_from_birth else unsettled
     restored = LedgerRestored(
         committed=state.committed,
         delivered_end=max(state.delivered_end, state.committed),
@@ -32,12 +35,18 @@ def snapshot(state: LedgerState) -> list[LedgerEvent]:
         parked=tuple(state.parked.ranges()),
         marks=tuple(state.marks.ranges()),
         deliveries=_told(state.deliveries, unsettled),
-        redrives=_told(state.redrives, unsettled),
+        redrives=_told(state.redrives, redriven),
         held=tuple(sorted(state.held.items())),
         counters=tuple(state.counters),
     )
-    parts = [tuple(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]
-    return [restored, *map(FailuresRestored, parts)]
+    waiting = state.waiting.offsets
+    rows = list(_rows(sorted(state.failures.items()), waiting))
+    last = list(_rows(state.last_failures.items(), OffsetRanges()))
+    return [
+        restored,
+        *map(FailuresRestored, _parts(rows)),
+        *map(LastFailuresRestored, _parts(last)),
+    ]
 
 
 def _told(counts: OffsetCounts, ranges: list[Range]) -> tuple[tuple[int, int, int], ...]:
@@ -45,31 +54,21 @@ def _told(counts: OffsetCounts, ranges: list[Range]) -> tuple[tuple[int, int, in
     return tuple((first, end, number) for first, end, number in runs if number)
 
 
-def _rows(state: LedgerState) -> list[FailureRow]:
-    waiting = state.waiting.offsets
-    rows = []
-    for key, run in groupby(
-        enumerate(sorted(state.failures)), lambda pair: _same(state, waiting, pair)
-    ):
-        offsets = [offset for _, offset in run]
-        _, known, is_waiting = key
-        rows.append(
-            FailureRow(
-                offsets[0],
-                offsets[-1] + 1,
-                known.failures,
-                known.first_ms,
-                known.at_ms,
-                known.delay_ms,
-                is_waiting,
-                known.reason,
-            )
-        )
-    return rows
+def _parts(rows: list[FailureRow]) -> list[tuple[FailureRow, ...]]:
+    return [tuple(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]
 
 
-def _same(
-    state: LedgerState, waiting: OffsetRanges, pair: tuple[int, int]
-) -> tuple[int, Failure, bool]:
-    at, offset = pair
-    return offset - at, state.failures[offset], offset in waiting
+def _rows(failures: Iterable[tuple[int, Failure]], waiting: OffsetRanges) -> Iterator[FailureRow]:
+    """Yields a row for offsets that follow one another and have failed alike."""
+    row: FailureRow | None = None
+    for offset, known in failures:
+        numbers = (known.failures, known.first_ms, known.at_ms, known.delay_ms)
+        alike = FailureRow(offset, offset + 1, *numbers, offset in waiting, known.reason)
+        if row and row.end == offset and row[2:] == alike[2:]:
+            row = row._replace(end=offset + 1)
+            continue
+        if row:
+            yield row
+        row = alike
+    if row:
+        yield row

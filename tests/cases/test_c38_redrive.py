@@ -1,10 +1,12 @@
 """C38: a redrive gives back to the group exactly what it failed at, and as it was."""
 
 import pytest
+from broker.brokers import records_of
 from server.calls import serving
 from server.members import REJECT, RETRY, member_on, publish
 
 from cases.grouped import check_nothing_left, letters_of, settle_each
+from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.v1 import dead_letter_service_pb2 as dlq
 from logbroker.v1 import group_pb2
@@ -129,15 +131,43 @@ async def test_c38_after_a_redrive_attempts_begin_anew_and_there_is_no_bounce():
         assert [one.high_watermark for one in found.partitions] == [1], "one copy, for good"
 
 
-@pytest.mark.xfail(strict=True, reason="the reason of the first time is kept for good")
 async def test_c38_a_dead_letter_that_failed_again_says_why_it_failed_last():
-    async with serving(partition_count=1) as calls, member_on(calls, order=KEY) as member:
-        await publish(calls, b"m")
-        for reason in ("first", "second"):
-            await member.settle(await member.delivery(), REJECT, reason=reason)
-            [letter] = await letters_of(calls)
-            assert letter.reason == reason
-            await start_redrive(calls, topic="a")
+    clock = ManualClock()
+    engine = MemoryEngine(clock)
+    async with (
+        serving(partition_count=1, engine=engine, clock=clock) as calls,
+        member_on(calls, order=KEY, max_failures=2, retry_initial_ms=1) as member,
+    ):
+        await publish(calls, b"m", b"other", keys=[b"k", b"l"])
+        for at, reason in enumerate(("first", "second", "third")):
+            await clock.advance(1_000)
+            for failures in range(2):
+                held = await member.delivery()
+                if at == failures == 0:
+                    await member.settle(held, REJECT, 1, 2, reason="never again")
+                offset = held.offsets[0]
+                await member.settle(held, RETRY, offset, offset + 1, reason=f"{reason} {failures}")
+                await clock.advance(1_000)
+            failed_ms = clock.now_ms() - 1_000
+            [letter] = await letters_of(calls, key=b"k")
+            told = (letter.reason, letter.failures, letter.redrives, letter.last_failure_ms)
+            assert told == (f"{reason} 1", 2, at, failed_ms)
+            await start_redrive(calls, topic="a", reason_contains=reason)
+            [letter] = await letters_of(calls, reason_contains=reason)
+            assert letter.redrives == at + 1, "and until it fails again, or is resolved"
+        held = await member.delivery()
+        await member.settle(held)
+    for resolved in ({0: "third 1", 1: "never again"}, {0: "third 1", 1: "never again"}):
+        engine = engine.reopened()
+        async with serving(topic="", engine=engine, clock=clock) as calls:
+            which = dlq.DeadLetterFilter(group="g", topic="a")
+            request = dlq.ListDeadLettersRequest(filter=which, with_resolved=True)
+            found = (await calls.dead_letters.ListDeadLetters(request)).dead_letters
+            assert {one.source_offset: one.reason for one in found} == resolved
+            assert {one.source_offset: one.redrives for one in found} == {0: 3, 1: 0}
+            stored = await records_of(calls.broker, "a.g.dlq")
+            reasons = [h.value for r in stored for h in r.headers if h.name.endswith("-reason")]
+            assert sorted(reasons) == [b"first 1", b"never again"], "as written"
 
 
 @pytest.mark.parametrize("limit", [1, 3])

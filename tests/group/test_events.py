@@ -30,6 +30,7 @@ from logbroker.group.ledger_events import (
     GivenUp,
     Keeping,
     KeyReleased,
+    LastFailuresRestored,
     Leased,
     LedgerRestored,
     Redriven,
@@ -98,6 +99,7 @@ IN_LEDGER = [
         (1, 2),
     ),
     FailuresRestored((FailureRow(1, 2, 3, 4, 5, 6, True, "why"),)),
+    LastFailuresRestored((FailureRow(9, 10, 3, 4, 5, 0, False, "why"),)),
 ]
 OTHERS = [
     GroupCreated(GROUP),
