@@ -19,12 +19,14 @@ import uvloop
 
 from bench.fetch import Fetch
 from bench.lab import Lab, Question, open_lab
+from bench.latency import Latency
 from bench.memory import Memory
 from bench.produce import ProduceBatches
 from bench.publish import PublishOne
 from bench.rows import results
 from bench.scale import SCALES, Scale
 from bench.send import SendEach
+from bench.settle import Settle
 from bench.start import Start
 from bench.table import summary, table
 from logbroker.malloc import keep_freed_memory
@@ -34,6 +36,8 @@ QUESTIONS: dict[str, Callable[[Lab], Question]] = {
     "fetch": Fetch,
     "publish": PublishOne,
     "send": SendEach,
+    "settle": Settle,
+    "latency": Latency,
     "start": Start,
     "memory": Memory,
 }

@@ -14,7 +14,6 @@ import asyncio
 import gc
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -24,11 +23,14 @@ from typing import Any
 import grpc
 import uvloop
 
+from bench.child import Child
 from logbroker.app import GC_THRESHOLD
 from logbroker.malloc import keep_freed_memory
 
 IN_FLIGHT = 5
 """Messages under way. More make it no faster."""
+LEAST = 2
+"""Messages pulled however short the time is: the first one only starts the clock."""
 ANSWER = b"a" * 80
 """As large as the answer to a produce."""
 MESSAGES = 8
@@ -61,7 +63,7 @@ async def push(call: Any, messages: list[bytes], seconds: float) -> float:
 
     begun = perf_counter()
     reader = asyncio.create_task(read())
-    while perf_counter() - begun < seconds:
+    while not sent or perf_counter() - begun < seconds:
         while sent - answered >= IN_FLIGHT:
             has_room.clear()
             await has_room.wait()
@@ -89,7 +91,7 @@ class BareStreams:
     """A server in a process of its own, and this process as its client."""
 
     def __init__(self) -> None:
-        self._server = _Process("server", "--keep")
+        self._server = Child("bench.bare", "server", "--keep")
         self._channel: grpc.aio.Channel | None = None
 
     async def open(self) -> None:
@@ -145,8 +147,8 @@ class BareProcesses:
     """Server and client both in processes of their own, which leave the allocator as it comes."""
 
     def __init__(self) -> None:
-        self._server = _Process("server")
-        self._client = _Process("client")
+        self._server = Child("bench.bare", "server")
+        self._client = Child("bench.bare", "client")
 
     async def open(self) -> None:
         """Returns once the two are connected."""
@@ -175,36 +177,6 @@ def _open(channel: grpc.aio.Channel) -> Any:
     return channel.stream_stream(f"/{SERVICE}/Push")()
 
 
-class _Process:
-    """This file run by itself."""
-
-    def __init__(self, *args: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.bare", *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, order: str) -> str:
-        """Returns the answer to an order."""
-        assert self._process.stdin
-        print(order, file=self._process.stdin, flush=True)
-        return self.read()
-
-    def read(self) -> str:
-        """Returns what it says next."""
-        assert self._process.stdout
-        line = self._process.stdout.readline().strip()
-        if not line:
-            raise RuntimeError(f"bench.bare ended with {self._process.wait()}")
-        return line
-
-    def end(self) -> None:
-        """Ends it: it goes when its stdin is closed."""
-        self._process.communicate(timeout=30)
-
-
 class _Service:
     """The other end."""
 
@@ -223,7 +195,7 @@ class _Service:
     async def _pull(self, order: bytes, context: Any) -> None:
         asked = json.loads(order)
         messages, sent, begun = messages_of(asked["size"]), 0, perf_counter()
-        while perf_counter() - begun < asked["seconds"]:
+        while sent < LEAST or perf_counter() - begun < asked["seconds"]:
             await context.write(messages[sent % MESSAGES])
             sent += 1
 

@@ -90,7 +90,7 @@ async def _send(producer: Producer, records: list[Records], end: float) -> int:
     """Sends until `end`; returns how many batches, once all are answered."""
     unanswered: deque[PendingReceipts] = deque()
     size, sent, answered = len(records[0].values), 0, 0
-    while perf_counter() < end:
+    while not sent or perf_counter() < end:
         if len(unanswered) == UNANSWERED:
             answered += 1
             await _check(unanswered.popleft(), answered * size)

@@ -51,15 +51,16 @@ class PublishOne:
 
     async def run_round(self) -> None:
         """Measures all in turns."""
+        assert self._ping
         each = max(1, self._lab.scale.publish_count // BLOCKS)
         taken: dict[str, list[float]] = {PING: [], "written": [], SYNC: [], "synced": []}
         for _ in range(BLOCKS):
-            taken[PING] += await self._pings(each)
+            taken[PING] += await ping_times(self._ping, each)
             taken["written"] += await self._publish("written", each)
             taken[SYNC] += self._syncs(each)
             taken["synced"] += await self._publish("synced", each)
         for percentile, part in PERCENTILES.items():
-            found = {name: _percentile(times, part) for name, times in taken.items()}
+            found = {name: percentile_of(times, part) for name, times in taken.items()}
             found[SUM] = found[PING] + found[SYNC]
             for name, time in found.items():
                 self._lab.samples.add(f"{name} {percentile}", time * 1e6)
@@ -84,15 +85,6 @@ class PublishOne:
             ]
         return rows
 
-    async def _pings(self, count: int) -> list[float]:
-        assert self._ping
-        times = []
-        for _ in range(count):
-            begun = perf_counter()
-            await self._ping()
-            times.append(perf_counter() - begun)
-        return times
-
     async def _publish(self, name: str, count: int) -> list[float]:
         producer, times = self._producers[name], []
         value, key = (column[0] for column in records_of(SHAPE)[0])
@@ -112,6 +104,16 @@ class PublishOne:
         return times
 
 
-def _percentile(times: list[float], part: float) -> float:
+async def ping_times(ping: Ping, count: int) -> list[float]:
+    """Returns how long messages take that go alone, each with its answer."""
+    times = []
+    for _ in range(count):
+        begun = perf_counter()
+        await ping()
+        times.append(perf_counter() - begun)
+    return times
+
+
+def percentile_of(times: list[float], part: float) -> float:
     """Returns the smallest time that at least this part of them do not exceed."""
     return sorted(times)[min(len(times) - 1, int(len(times) * part))]

@@ -21,6 +21,14 @@ class Scale:
     """In the active segment when the broker is killed."""
     memory_bytes: int
     """Written and read, over all rounds together, while the broker's memory is watched."""
+    group_bytes: int
+    """What a group reads for one row of one round."""
+    waiting_count: int
+    """Records that wait to be tried again."""
+    idle_seconds: float
+    """How long a broker with nothing to do is watched for one row of one round."""
+    commit_count: int
+    """Commits that are in the journal when the broker starts."""
 
 
 SCALES = {
@@ -32,6 +40,10 @@ SCALES = {
         segment_count=1_000,
         unclean_bytes=256 << 20,
         memory_bytes=1 << 30,
+        group_bytes=96 << 20,
+        waiting_count=100_000,
+        idle_seconds=2,
+        commit_count=100_000,
     ),
     "quick": Scale(
         rounds=3,
@@ -41,6 +53,10 @@ SCALES = {
         segment_count=1_000,
         unclean_bytes=64 << 20,
         memory_bytes=192 << 20,
+        group_bytes=16 << 20,
+        waiting_count=100_000,
+        idle_seconds=1,
+        commit_count=100_000,
     ),
     "tiny": Scale(
         rounds=1,
@@ -50,5 +66,9 @@ SCALES = {
         segment_count=20,
         unclean_bytes=2 << 20,
         memory_bytes=4 << 20,
+        group_bytes=1 << 20,
+        waiting_count=1_000,
+        idle_seconds=0.2,
+        commit_count=1_000,
     ),
 }

@@ -65,7 +65,7 @@ async def _send(producer: Producer, shape: Shape, end: float) -> int:
     sent = 0
     earlier: list[PendingReceipt] = []
     pending: list[PendingReceipt] = []
-    while perf_counter() < end:
+    while not (earlier or pending) or perf_counter() < end:
         for values, keys in records_of(shape):
             for value, key in zip(values, keys, strict=True):
                 pending.append(await producer.send(value, key))

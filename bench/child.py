@@ -1,0 +1,40 @@
+"""A module of bench run in a process of its own, which takes its orders from stdin."""
+
+import subprocess
+import sys
+
+
+class Child:
+    """`python -m MODULE ARGS`: an order is a line in, its answer a line out."""
+
+    def __init__(self, module: str, *args: str) -> None:
+        self._module = module
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def ask(self, order: str) -> str:
+        """Returns the answer to an order."""
+        assert self._process.stdin
+        print(order, file=self._process.stdin, flush=True)
+        return self.read()
+
+    def read(self) -> str:
+        """Returns what it says next."""
+        assert self._process.stdout
+        line = self._process.stdout.readline().strip()
+        if not line:
+            raise RuntimeError(f"{self._module} ended with {self._process.wait()}")
+        return line
+
+    def end(self) -> None:
+        """Ends it: it goes when its stdin is closed."""
+        self._process.communicate(timeout=30)
