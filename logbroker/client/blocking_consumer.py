@@ -5,7 +5,6 @@ Leases are kept alive by the client's own thread, however long the caller is bus
 answers go to the loop pile by pile.
 """
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from types import TracebackType
@@ -64,6 +63,7 @@ class BlockingSettlement:
 
         TimeoutError after `timeout_ms`, which changes nothing for the answer.
         """
+        self._thread.check()
         if not self._pile.is_taken.wait(None if timeout_ms is None else timeout_ms / 1_000):
             raise TimeoutError
         self._thread.wait(self._pile.settlements[self._index], timeout_ms)
@@ -194,12 +194,13 @@ class BlockingConsumer:
         return record
 
     def _give(self, verb: Callable[..., PendingSettlement], *arguments: Any) -> BlockingSettlement:
+        self._thread.check()
         with self._lock:
             pile = self._pile
             index = len(pile.answers)
             pile.answers.append((verb, arguments))
             if index == 0:
-                self._thread.loop.call_soon_threadsafe(self._take)
+                self._thread.call_soon(self._take)
         return BlockingSettlement(self._thread, pile, index)
 
     def _give_in_order(
@@ -246,7 +247,7 @@ class BlockingWorker:
 
     def run(self) -> None:
         """Handles records until `stop()`. Raises why it is no member, or not any more."""
-        running = asyncio.run_coroutine_threadsafe(self._worker.run(), self._thread.loop)
+        running = self._thread.start(self._worker.run())
         try:
             running.result()
         except KeyboardInterrupt:
@@ -256,7 +257,7 @@ class BlockingWorker:
 
     def stop(self) -> None:
         """Begins nothing more; what is not begun is given back at once."""
-        self._thread.loop.call_soon_threadsafe(self._worker.stop)
+        self._thread.call_soon(self._worker.stop)
 
     def stats(self) -> WorkerStats:
         """Returns what it has done so far."""

@@ -47,6 +47,8 @@ class BlockingReceipt:
 
         TimeoutError after `timeout_ms`, which changes nothing for the record.
         """
+        if not self._pile.is_taken.is_set():
+            self._thread.check()
         if not self._pile.is_taken.wait(None if timeout_ms is None else timeout_ms / 1_000):
             raise TimeoutError
         outcome = self._pile.outcomes[self._index]
@@ -219,7 +221,7 @@ class BlockingProducer:
         except LogbrokerError:
             pile.records.clear()
             raise
-        self._thread.loop.call_soon_threadsafe(self._take_soon)
+        self._thread.call_soon(self._take_soon)
 
     def _take_soon(self) -> None:
         self._task = self._thread.loop.create_task(self._take())

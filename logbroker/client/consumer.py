@@ -32,6 +32,7 @@ from logbroker.client.consumer_settings import ConsumerSettings, Settle
 from logbroker.client.consumer_stats import ConsumerStats, LostRecords
 from logbroker.client.delivered import Delivered, DeliveredBatch, Run
 from logbroker.client.delivered_cursor import DeliveredCursor
+from logbroker.client.forks import tell_of_forks
 from logbroker.client.lease import Lease
 from logbroker.client.membership import Membership, TopicPartition
 from logbroker.client.settlements import PendingSettlement, Turn
@@ -81,6 +82,7 @@ class Consumer:
         self._is_suspended = False
         self._signs: tuple[int, ...] = ()
         self._alive_ms = self._clock.monotonic_ms()
+        tell_of_forks(self)
 
     async def open(self) -> Self:
         """Returns once it is a member of its group. Raises why it is not."""
@@ -149,6 +151,7 @@ class Consumer:
 
         Raises ConflictError LEASE_LOST if some of it was taken back before: it comes again.
         """
+        self._connection.check_open()
         self._note_handed()
         handed, self._handed = self._handed, []
         pending = []
@@ -162,6 +165,7 @@ class Consumer:
 
     async def flush(self) -> None:
         """Returns once all answers given so far are confirmed or refused."""
+        self._connection.check_open()
         await self._outbox.wait_answered()
 
     # Flow
@@ -283,6 +287,14 @@ class Consumer:
         self.cursor.cut()
         self._buffer = deque(part for batch in self._buffer for part in batch.held())
         self.wake()
+
+    def forked(self) -> None:
+        """Hands out nothing from now on: this is a child process, the records are its parent's."""
+        self._is_closed = True
+        self.cursor.forked()
+        self._buffer.clear()
+        self._handed.clear()
+        self._settling = None
 
     def note_lost(self, lease: Lease, range_: Range) -> None:
         """Hears of answers that came too late."""
@@ -470,9 +482,9 @@ class Consumer:
             self._buffer.clear()
 
     def _check_open(self) -> None:
+        self._connection.check_open()
         if self._is_closed:
             raise PreconditionError("CLIENT_CLOSED", "this consumer has been closed")
-        self._connection.check_open()
 
     async def _wait(self) -> None:
         waiter = asyncio.get_running_loop().create_future()

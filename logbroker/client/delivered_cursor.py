@@ -88,6 +88,11 @@ class DeliveredCursor:
             self.records, self._running = iter(()), iter(())
             return rest
 
+    def forked(self) -> None:
+        """Forgets the batch, whoever holds the lock: in a child process nobody does."""
+        self.lock = threading.Lock()
+        self.drop()
+
     def _take(self, count: int) -> Range | None:
         if count <= self._done:
             return None

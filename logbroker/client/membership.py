@@ -14,6 +14,7 @@ from grpc.aio import EOF, AioRpcError, StreamStreamCall
 from logbroker.client.connection import Connection
 from logbroker.client.consumer_settings import ConsumerSettings
 from logbroker.client.delivered import DeliveredBatch
+from logbroker.client.forks import tell_of_forks
 from logbroker.client.lease import Lease
 from logbroker.client.lease_keeper import LeaseKeeper
 from logbroker.client.logs import ClientLog
@@ -103,6 +104,8 @@ class Membership:
         self._join_by_ms = 0
         self._tasks: asyncio.TaskGroup | None = None
         self._task: asyncio.Task[None] | None = None
+        self._is_forked = False
+        tell_of_forks(self)
 
     async def join(self) -> None:
         """Returns once it is a member. Raises why it is not: UNREACHABLE after `timeout_ms`."""
@@ -142,6 +145,14 @@ class Membership:
         """Gives back what of the ranges is held."""
         held = [found for first, end in ranges for found in lease.take(first, end)]
         return self.outbox.answer(lease, held, pb.OUTCOME_RELEASE) if held else None
+
+    def forked(self) -> None:
+        """Gives up all leases: this is a child process, its parent is the member."""
+        self._is_forked = True
+        self.outbox.forked()
+        for lease in self.leases.values():
+            lease.is_gone = True
+            lease.lose_all()
 
     @property
     def is_leaving(self) -> bool:
@@ -403,7 +414,7 @@ class Membership:
     @property
     def _is_over(self) -> bool:
         has_ended = self._task is not None and self._task.done()
-        return has_ended or self.failure is not None
+        return has_ended or self.failure is not None or self._is_forked
 
     def _fail(self, error: LogbrokerError) -> None:
         self.failure = error

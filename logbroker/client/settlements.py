@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 
 from logbroker.client.lease import Lease
 from logbroker.client.logs import ClientLog
-from logbroker.errors import ConflictError, LogbrokerError, OutcomeUnknownError
+from logbroker.errors import (
+    ConflictError,
+    LogbrokerError,
+    OutcomeUnknownError,
+    PreconditionError,
+)
 from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.wire.status import error_from
@@ -20,6 +25,8 @@ REQUESTS_UNDER_WAY = 4
 """What comes while so many are not answered is gathered, and goes as one."""
 REQUEST_ENTRIES = 8_192
 """The most ranges in one request."""
+ANY_END = 1 << 63
+"""One past the last offset there can be."""
 
 log = ClientLog(__name__)
 
@@ -64,6 +71,14 @@ class Turn:
                     waiter.set_result(None)
             if self.on_done is not None:
                 self.on_done()
+
+    def forked(self) -> None:
+        """Refuses all, and wakes nobody: in a child process, who waits is the parent's."""
+        if self.lease.turn is self:
+            self.lease.turn = None
+        message = "this answer was given in another process"
+        self.errors.append((0, ANY_END, PreconditionError("CLIENT_CLOSED", message)))
+        self._waiters, self.open_count = [], 0
 
     async def wait_done(self) -> None:
         """Returns once all is answered."""
@@ -273,6 +288,13 @@ class Outbox:
         self._ready.clear()
         self._requests = 0
 
+    def forked(self) -> None:
+        """Forgets what is on its way: in a child process it is the parent's."""
+        for turn in self._open_turns():
+            turn.forked()
+        for kept in (self._turns, self._ready, self._under_way, self._resting):
+            kept.clear()
+
     @property
     def is_idle(self) -> bool:
         """Whether everything is answered."""
@@ -280,8 +302,7 @@ class Outbox:
 
     async def wait_answered(self) -> None:
         """Returns once everything taken so far is answered."""
-        sealed = [*(entry.turn for entry in self._under_way), *(one[0] for one in self._ready)]
-        for turn in dict.fromkeys([*self._turns, *sealed, *self._resting]):
+        for turn in self._open_turns():
             await turn.wait_done()
 
     def seal(self) -> None:
@@ -303,6 +324,10 @@ class Outbox:
                     turn.open_count += 1
                     self._ready.append((turn, start, stop))
             turn.close()
+
+    def _open_turns(self) -> list[Turn]:
+        sealed = [*(entry.turn for entry in self._under_way), *(one[0] for one in self._ready)]
+        return list(dict.fromkeys([*self._turns, *sealed, *self._resting]))
 
     def _take_error(self, turn: Turn, first: int, end: int, error: LogbrokerError) -> None:
         lease = turn.lease
