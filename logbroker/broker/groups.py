@@ -323,6 +323,7 @@ class Groups:
         answered: Answered | None,
     ) -> None:
         """Applies what ends leases, or parts of them, and tells the members that held these."""
+        ledger_id, event = told
         before = [(lease, lease.held.copy()) for lease in leases]
         self.state.apply(told, now)
         for lease, had in before:
@@ -330,7 +331,7 @@ class Groups:
             if not count:
                 continue
             live.gave(lease.member, lease.token, count, is_over=not lease.held)
-            if isinstance(told[1], Acknowledged):
+            if isinstance(event, Acknowledged):
                 continue  # its member said so itself
             for first, end in lease.held.ranges():
                 had.remove(first, end)
@@ -338,7 +339,7 @@ class Groups:
                 for first, end in answered.ranges:
                     had.remove(first, end)
             if had:
-                live.take_back(lease.member, lease.token, had.ranges())
+                live.take_back(lease.member, ledger_id, lease.token, had.ranges())
 
     def _note_letter(self, told: InLedger, done: "Future[Any] | None") -> Letter | None:
         ledger_id, event = told

@@ -13,6 +13,7 @@ from logbroker.record.offset_ranges import Range
 class TakenBack(NamedTuple):
     """A lease, or a part of it, that is over without an answer."""
 
+    ledger_id: LedgerId
     token: int
     ranges: tuple[Range, ...]
 

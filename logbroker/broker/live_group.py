@@ -40,6 +40,7 @@ class LiveGroup:
         """Topics by their dead-letter topics."""
         self._ledgers: dict[str, list[LedgerId]] = {}
         """By topic, those of its dead-letter topic among them."""
+        self._by_place: dict[TopicPartition, list[LedgerId]] = {}
         self._with_suspects: set[LedgerId] = set()
         self._ledger_ids: OrderedDict[int, LedgerId] = OrderedDict()
         """By token."""
@@ -56,8 +57,11 @@ class LiveGroup:
             if topic.dead_letter_topic_id
         }
         self._ledgers = {topic.topic_id: [] for topic in group.topics}
+        self._by_place = {}
         for ledger_id in self._state.of(self.group):
-            self._ledgers.setdefault(self.source_of(ledger_id.topic_id), []).append(ledger_id)
+            place = self.place_of(ledger_id)
+            self._ledgers.setdefault(place.topic_id, []).append(ledger_id)
+            self._by_place.setdefault(place, []).append(ledger_id)
             ledger = self._state.get(ledger_id)
             if ledger and ledger.state.suspects:
                 self._with_suspects.add(ledger_id)
@@ -74,10 +78,13 @@ class LiveGroup:
         """Returns the ledgers of topics and of their dead-letter topics."""
         return [one for topic_id in topic_ids for one in self._ledgers.get(topic_id, ())]
 
+    def place_of(self, ledger_id: LedgerId) -> TopicPartition:
+        """Returns the partition a ledger is of, or the one its dead letters come from."""
+        return TopicPartition(self.source_of(ledger_id.topic_id), ledger_id.partition)
+
     def owner_of(self, ledger_id: LedgerId) -> str | None:
         """Returns whose it is, in `partition` order; None: nobody's."""
-        source = self.source_of(ledger_id.topic_id)
-        return self.owners.get(TopicPartition(source, ledger_id.partition))
+        return self.owners.get(self.place_of(ledger_id))
 
     def may_take(self, holding: Holding, ledger_id: LedgerId) -> bool:
         """Returns whether it is here, and this ledger is one of its own."""
@@ -127,10 +134,12 @@ class LiveGroup:
                 elif self.may_take(holding, ledger_id):
                     holding.look_into(ledger_id)
 
-    def take_back(self, name: str, token: int, ranges: Sequence[Range]) -> None:
+    def take_back(
+        self, name: str, ledger_id: LedgerId, token: int, ranges: Sequence[Range]
+    ) -> None:
         """Tells a member that it does not hold these any more."""
         if holding := self.holdings.get(name):
-            holding.taken_back.append(TakenBack(token, tuple(ranges)))
+            holding.taken_back.append(TakenBack(ledger_id, token, tuple(ranges)))
             holding.has_news.set()
 
     # Assignment
@@ -162,8 +171,7 @@ class LiveGroup:
 
     def of_partition(self, one: TopicPartition) -> list[LedgerId]:
         """Returns the ledgers of a partition and of its dead letters."""
-        found = self.ledgers_of([one.topic_id])
-        return [ledger_id for ledger_id in found if ledger_id.partition == one.partition]
+        return self._by_place.get(one, [])
 
     def _prune(self) -> None:
         live = {

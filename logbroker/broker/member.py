@@ -15,7 +15,9 @@ from logbroker.broker.settle import Settle, Settled, Settlement, SettleResult
 from logbroker.errors import InvalidError, LogbrokerError
 from logbroker.group.assignment import TopicPartition
 from logbroker.group.events import LedgerId
-from logbroker.group.settings import GroupSettings
+from logbroker.group.progress import has_nothing_to_give
+from logbroker.group.record_state import Cause
+from logbroker.group.settings import GroupSettings, Order
 
 MAX_RECORDS = 1_000
 MAX_BYTES = 16 << 20
@@ -46,6 +48,13 @@ class News(NamedTuple):
 
 
 NOTHING = News()
+
+
+class Answer(NamedTuple):
+    """What became of settlements, and where records may come again by them."""
+
+    settled: Settled
+    reopened: tuple[LedgerId, ...]
 
 
 class Member:
@@ -81,8 +90,8 @@ class Member:
         settings = groups.state.catalog.get(group).settings
         self._joined: Joined | None = Joined(holding.name, settings)
         self._assigned: tuple[TopicPartition, ...] | None = None
-        self._answers: deque[Settled | list[LogbrokerError | None]] = deque()
-        self._caught_up: dict[LedgerId, bool] = {}
+        self._answers: deque[Answer | list[LogbrokerError | None]] = deque()
+        self._caught_up: dict[TopicPartition, bool] = {}
         """Where all was delivered, and whether the client has been told so."""
 
     @property
@@ -103,8 +112,12 @@ class Member:
 
     async def settle(self, settlements: list[Settlement]) -> None:
         """Takes answers; what becomes of them comes with `next`."""
+        live = self._groups.live_group(self.group)
+        tokens = [one.token for one in settlements if one.cause is not Cause.ACKNOWLEDGE]
+        found = dict.fromkeys(live.ledger_of(token) for token in tokens)
+        reopened = tuple(ledger_id for ledger_id in found if ledger_id)
         settled = await self._settle.settle(self.group, settlements, self.holding.name)
-        self._answers.append(settled)
+        self._answers.append(Answer(settled, reopened))
         settled.call_when_done(self.holding.has_news)
         self.holding.has_news.set()
 
@@ -118,6 +131,8 @@ class Member:
     def assign(self, partitions: tuple[TopicPartition, ...]) -> None:
         """Tells it all that is its own now."""
         self._assigned = partitions
+        for place in self._caught_up.keys() - set(partitions):
+            del self._caught_up[place]  # the client forgets it, too
         self.holding.has_news.set()
 
     def end(self, failure: LogbrokerError) -> None:
@@ -161,23 +176,25 @@ class Member:
         extended: list[LogbrokerError | None] = []
         while self._answers:
             first = self._answers[0]
-            if isinstance(first, Settled):
-                if not first.is_done:
+            if isinstance(first, Answer):
+                if not first.settled.is_done:
                     break
-                settled += first.results()
+                settled += first.settled.results()
+                self._reopen(first.reopened)
             else:
                 extended += first
             self._answers.popleft()
-        untold = [ledger_id for ledger_id, is_told in self._caught_up.items() if not is_told]
-        for ledger_id in untold:
-            self._caught_up[ledger_id] = True
+        self._reopen(one.ledger_id for one in taken_back)
+        untold = [place for place, is_told in self._caught_up.items() if not is_told]
+        for place in untold:
+            self._caught_up[place] = True
         return News(
             joined,
             None if assigned is None else self._named(assigned),
             tuple(taken_back),
             tuple(settled),
             tuple(extended),
-            self._named(TopicPartition(one.topic_id, one.partition) for one in untold),
+            self._named(untold),
         )
 
     async def _lease(self) -> Delivery | None:
@@ -193,8 +210,7 @@ class Member:
             holding.forget(ledger_id)
             delivery = await self._leasing.lease(ledger_id, holding, room)
             if delivery:
-                self._caught_up.pop(ledger_id, None)
-                holding.look_into(ledger_id)
+                self._reopen((ledger_id,))
                 return delivery
             self._watch(ledger_id)
         return None
@@ -210,12 +226,36 @@ class Member:
 
     def _watch(self, ledger_id: LedgerId) -> None:
         """Takes note of whether all was delivered, and sees to it that more is noticed."""
+        if not self._has_given_all(ledger_id):
+            return
+        live = self._groups.live_group(self.group)
+        place = live.place_of(ledger_id)
+        others = [one for one in live.of_partition(place) if one != ledger_id]
+        if (
+            place not in self._caught_up
+            and all(map(self._has_given_all, others))
+            and live.may_take(self.holding, ledger_id)
+        ):
+            self._caught_up[place] = False
+
+    def _has_given_all(self, ledger_id: LedgerId) -> bool:
         mark = self._groups.watch(ledger_id)
         ledger = self._groups.state.get(ledger_id)
-        if mark is not None and ledger and ledger.state.delivered_end >= mark:
-            is_source = ledger_id.topic_id in self.holding.topic_ids
-            if is_source:
-                self._caught_up.setdefault(ledger_id, False)
+        if ledger is None or mark is None:
+            return ledger_id.topic_id not in self.holding.topic_ids
+        if ledger_id in self.holding.ledgers:
+            return False
+        if ledger.settings.order is not Order.NONE:
+            return has_nothing_to_give(ledger, mark)
+        return ledger.state.is_parked_from_birth or ledger.state.delivered_end >= mark
+
+    def _reopen(self, ledger_ids: Iterable[LedgerId]) -> None:
+        """Takes note that the client no longer takes partitions to be caught up."""
+        live = self._groups.live_group(self.group)
+        for ledger_id in ledger_ids:
+            self._caught_up.pop(live.place_of(ledger_id), None)
+            if live.may_take(self.holding, ledger_id):
+                self.holding.look_into(ledger_id)
 
     def _named(self, partitions: Iterable[TopicPartition]) -> tuple[tuple[str, int], ...]:
         found = ((self._groups.topics.find(one.topic_id), one.partition) for one in partitions)

@@ -86,7 +86,7 @@ def consume(
     """Print records as a member of a group, and settle each once it is printed.
 
     Without --follow it ends when everything there was has been delivered to the group. In
-    the order `partition` that includes what waits to be tried again.
+    the orders `partition` and `key` that includes what waits to be tried again.
     """
     place = None if start is None else place_now(start)
     say_zone("--from", start, place)

@@ -45,7 +45,7 @@ class ConsumerSettings:
     follow: bool = True
     """Whether to wait for new records; else iterating ends when all there was is delivered.
 
-    In partition order that includes what is to be tried again; in others it may come later.
+    In the orders `partition` and `key` that includes what is to be tried again.
     """
     max_processing_ms: int = 300_000
     """Leases are extended while something happens at least this often."""

@@ -22,7 +22,7 @@ from logbroker.client.record_batch import RecordBatch, check_records
 from logbroker.client.retry import failure_of, unreachable, wait_ms
 from logbroker.client.settlements import Outbox, Turn
 from logbroker.errors import DataLossError, InternalError, LogbrokerError
-from logbroker.group.settings import GroupSettings, Order
+from logbroker.group.settings import GroupSettings
 from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1 import group_pb2
@@ -85,7 +85,7 @@ class Membership:
         self.outbox = Outbox(
             self._wake_writer,
             note_lost=audience.note_lost,
-            note_open=self._note_open,
+            note_reopened=self._reopen,
             retry_later=self._retry_later,
         )
         self._connection = connection
@@ -93,7 +93,6 @@ class Membership:
         self._audience = audience
         self._limits = settings.max_outstanding_records, settings.max_outstanding_bytes
         self._has_new_limits = False
-        self._delivered_at: dict[TopicPartition, int] = {}
         self._keeper = LeaseKeeper(
             connection.clock, self.leases, self._wake_writer, audience.may_extend
         )
@@ -308,10 +307,7 @@ class Membership:
         )
         self._keeper.keep_every(delivery.lease_ms)
         self.leases[lease.token] = lease
-        place = TopicPartition(lease.topic, lease.partition)
-        self.caught_up.discard(place)
-        self.outbox.delivery_count += 1
-        self._delivered_at[place] = self.outbox.delivery_count
+        self._reopen(lease)
         for stored in response.batches:
             try:
                 batch = batch_of(stored)
@@ -345,20 +341,13 @@ class Membership:
             if lease := self.leases.get(one.token):
                 lost_count = lease.lose(one.first_offset, one.end_offset)
                 self.lost_count += lost_count
-                if lost_count:
-                    self._comes_again(lease)
+                self._reopen(lease)
         self._forget_settled()
         self._audience.drop()
 
-    def _note_open(self, turn: Turn) -> None:
-        place = TopicPartition(turn.lease.topic, turn.lease.partition)
-        if self._delivered_at.get(place, 0) <= turn.given_at:
-            self._comes_again(turn.lease)
-
-    def _comes_again(self, lease: Lease) -> None:
-        """Hears that records will be delivered again: in partition order to their owner."""
-        if self.group_settings is not None and self.group_settings.order is Order.PARTITION:
-            self.caught_up.discard(TopicPartition(lease.topic, lease.partition))
+    def _reopen(self, lease: Lease) -> None:
+        """Hears of what may come again, or has come: the broker tells when that is all, again."""
+        self.caught_up.discard(TopicPartition(lease.topic, lease.partition))
 
     def _forget_settled(self) -> None:
         for token in [token for token, lease in self.leases.items() if not lease.is_open]:

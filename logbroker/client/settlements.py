@@ -34,8 +34,8 @@ log = ClientLog(__name__)
 class Turn:
     """Answers of one kind for records of one lease. Confirmed or refused range by range."""
 
-    __slots__ = ("_waiters", "delay_ms", "errors", "given_at", "lease", "offsets", "on_done",
-                 "open_count", "outcome", "ranges", "reason")  # fmt: skip
+    __slots__ = ("_waiters", "delay_ms", "errors", "lease", "offsets", "on_done", "open_count",
+                 "outcome", "ranges", "reason")  # fmt: skip
 
     def __init__(
         self, lease: Lease, outcome: pb.Outcome, delay_ms: int | None = None, reason: str = ""
@@ -50,8 +50,6 @@ class Turn:
         self.open_count = 1
         """Ranges not answered; 1 more until it is sent."""
         self.errors: list[tuple[int, int, LogbrokerError]] = []
-        self.given_at = 0
-        """How many deliveries had come when the answer was given."""
         self.on_done: Callable[[], None] | None = None
         """Called when all is answered."""
         self._waiters: list[asyncio.Future[None]] = []
@@ -156,24 +154,22 @@ class Outbox:
         wake: Callable[[], None],
         *,
         note_lost: Callable[[Lease, Range], None],
-        note_open: Callable[[Turn], None],
+        note_reopened: Callable[[Lease], None],
         retry_later: Callable[[Turn, Range, LogbrokerError], None],
     ) -> None:
         """`wake` is called when there is something to take.
 
-        `note_lost` hears of ranges that were answered too late, `note_open` of other answers
-        than done after which the records are not settled, or not all before them.
-        `retry_later` gets what the broker could not do now, and gives it to `put_back`.
+        `note_lost` hears of ranges that were answered too late, `note_reopened` of leases of
+        which something was taken that is not done. `retry_later` gets what the broker could
+        not do now, and gives it to `put_back`.
         """
-        self.delivery_count = 0
-        """Counted by the owner."""
         self.settled_count = 0
         self.lost_count = 0
         self.committed: dict[tuple[str, int], int] = {}
         """By topic and partition, as far as the broker has told."""
         self._wake = wake
         self._note_lost = note_lost
-        self._note_open = note_open
+        self._note_reopened = note_reopened
         self._retry_later = retry_later
         self._turns: list[Turn] = []
         self._ready: deque[tuple[Turn, int, int]] = deque()
@@ -212,7 +208,6 @@ class Outbox:
     ) -> Turn:
         """Takes another answer than done."""
         turn = Turn(lease, outcome, delay_ms, reason)
-        turn.given_at = self.delivery_count
         turn.ranges += ranges
         self._turns.append(turn)
         self.seal()  # what is acknowledged first goes first, and what is held is known
@@ -255,8 +250,8 @@ class Outbox:
                 self.settled_count += end - first
                 if not lease.dead_letter_topic:
                     self.committed[lease.topic, lease.partition] = result.committed_offset
-                if turn.outcome != pb.OUTCOME_ACKNOWLEDGE and result.committed_offset <= first:
-                    self._note_open(turn)
+                if turn.outcome != pb.OUTCOME_ACKNOWLEDGE:
+                    self._note_reopened(lease)
                 turn.close()
         self._wake()
 

@@ -70,3 +70,11 @@ def first_unsettled(ledger: Ledger, log_start_offset: int, high_watermark: int) 
     first = max(ledger.state.committed, log_start_offset)
     first = ledger.state.settled.next_gap(first)
     return first if first < high_watermark else None
+
+
+def has_nothing_to_give(ledger: Ledger, high_watermark: int) -> bool:
+    """Returns whether no record below is available, now or, without anybody's doing, later."""
+    state = ledger.state
+    if state.waiting.offsets or state.suspects:
+        return False
+    return state.taken.next_gap(state.committed) >= high_watermark

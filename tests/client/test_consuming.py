@@ -8,12 +8,14 @@ from random import Random
 import pytest
 
 from client.brokers import RestartableBroker, client_of_broker, send_all
-from logbroker.client import Client, Reject, Retry
+from logbroker.client import Client, DeadLetterFilter, Reject, Retry
 from logbroker.errors import ConflictError, PreconditionError
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
 
 SOON = RetryPolicy(initial_ms=1, max_ms=2, max_failures=3)
+HOW_LONG_S = 60
+"""What has not ended by then never will."""
 
 
 async def fill(client: Client, count: int, *, keys: int = 0) -> None:
@@ -197,3 +199,51 @@ async def test_a_worker_that_stops_gives_back_what_it_has_not_begun():
             0,
             0,
         )
+
+
+@pytest.mark.parametrize("order", list(Order))
+async def test_without_following_it_ends_after_the_dead_letters_that_were_redriven(order):
+    async with asyncio.timeout(HOW_LONG_S), client_of_broker(2) as client:
+        await fill(client, 20, keys=5)
+        options = {"order": order, "auto_settle": False, "follow": False}
+        async with client.consumer("g", "t", **options) as consumer:
+            async for record in consumer:
+                if record.offset % 2:
+                    consumer.acknowledge(record)
+                else:
+                    consumer.reject(record, "even")
+        await client.admin.start_redrive(DeadLetterFilter(group="g", topic="t"))
+        while (
+            sum(one.redriven_count for one in (await client.admin.get_group("g")).dead_letters) < 10
+        ):
+            pass
+        async with client.consumer("g", "t", **options) as consumer:
+            again = []
+            async for record in consumer:
+                consumer.acknowledge(record)
+                again.append(record.offset)
+        assert len(again) == 10
+        assert not [offset for offset in again if offset % 2]
+
+
+@pytest.mark.parametrize("order", list(Order))
+async def test_without_following_it_ends_whatever_is_answered_in_whatever_order(order):
+    random = Random(order)
+    settings = GroupSettings(order=order, retry=SOON)
+    async with asyncio.timeout(HOW_LONG_S), client_of_broker(2) as client:
+        await fill(client, 60, keys=7)
+        options = {"settings": settings, "auto_settle": False, "follow": False}
+        async with client.consumer("g", "t", **options) as consumer:
+            kept, ended = [], set()
+            async for record in consumer:
+                kept.append(record)
+                for _ in range(random.randrange(3)):
+                    one = kept.pop(random.randrange(len(kept))) if kept else record
+                    verb = random.choice((consumer.retry, consumer.release, consumer.reject))
+                    (verb if random.random() < 0.3 else consumer.acknowledge)(one)
+                if len(kept) > 10 or consumer.stats().buffered_count == 0:
+                    for one in kept:
+                        consumer.acknowledge(one)
+                    kept.clear()
+                ended.add((record.partition, record.offset))
+        assert len(ended) == 60

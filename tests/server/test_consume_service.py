@@ -5,7 +5,7 @@ from logbroker.testing.clock import ManualClock
 from logbroker.v1 import group_pb2
 
 from .calls import refusal, serving, until_no_stream
-from .members import ACK, RELEASE, RETRY, member_of, member_on, publish
+from .members import ACK, REJECT, RELEASE, RETRY, member_of, member_on, publish
 
 PARTITION, KEY, NONE = group_pb2.ORDER_PARTITION, group_pb2.ORDER_KEY, group_pb2.ORDER_NONE
 
@@ -128,6 +128,43 @@ async def test_a_partition_that_moves_is_taken_back_before_another_has_it():
             await clock.advance(200)
             await one.until(lambda: len(one.assignments) == 3)
             assert one.assignments[-1] == [("a", 0), ("a", 1)]
+
+
+async def test_a_member_is_told_anew_that_it_has_caught_up_on_a_partition_that_came_back():
+    clock = ManualClock()
+    async with serving(partition_count=2, clock=clock) as calls, member_on(calls) as one:
+        await clock.advance(200)
+        await one.until(lambda: len(one.caught_up) == 2)
+        async with member_on(calls) as two:
+            await clock.advance(200)
+            await two.until(lambda: two.assignments)
+            [moved] = two.assignments[0]
+        one.caught_up.clear()
+        await clock.advance(200)
+        await one.until(lambda: len(one.assignments) == 3)
+        await one.until(lambda: one.caught_up)
+        assert one.caught_up == [moved]
+
+
+async def test_a_member_is_told_anew_that_it_has_caught_up_after_each_answer_but_done():
+    clock = ManualClock()
+    async with serving(partition_count=1, clock=clock) as calls, member_on(calls) as member:
+        await publish(calls, b"0", b"1", b"2")
+        await clock.advance(200)
+        first = await member.delivery()
+        await member.until(lambda: member.caught_up)
+        member.caught_up.clear()
+        await member.settle(first, REJECT, 1, 2)
+        await member.until(lambda: member.caught_up)
+        member.caught_up.clear()
+        await member.settle(first, RETRY, 2, 3, delay_ms=500)
+        await clock.advance(400)
+        await member.settle(first, ACK, 0, 1)
+        assert not member.caught_up, "one is to be tried again"
+        await clock.advance(200)
+        assert (await member.delivery()).offsets == [2]
+        await member.until(lambda: member.caught_up)
+        assert member.caught_up == [("a", 0)]
 
 
 async def test_what_a_vanished_member_held_comes_one_by_one():
