@@ -29,6 +29,7 @@ from bench.send import SendEach
 from bench.settle import Settle
 from bench.start import Start
 from bench.table import summary, table
+from bench.waiting import Waiting
 from logbroker.malloc import keep_freed_memory
 
 QUESTIONS: dict[str, Callable[[Lab], Question]] = {
@@ -38,6 +39,7 @@ QUESTIONS: dict[str, Callable[[Lab], Question]] = {
     "send": SendEach,
     "settle": Settle,
     "latency": Latency,
+    "waiting": Waiting,
     "start": Start,
     "memory": Memory,
 }

@@ -7,8 +7,8 @@ cache.
 
 from time import perf_counter
 
-from bench.lab import WRITTEN, Lab
-from bench.records import Shape, records_of, stored_bytes
+from bench.lab import WRITTEN, Lab, write
+from bench.records import Shape, stored_bytes
 from bench.rows import AtLeast, Row
 from logbroker.limits import FETCH_BYTES
 
@@ -36,7 +36,9 @@ class Fetch:
         for shape in SHAPES:
             topic = f"fetch-{shape.record_bytes}"
             await self._lab.client.admin.create_topic(topic, settings=WRITTEN)
-            await write(self._lab, topic, shape, self._lab.scale.fetch_bytes)
+            await write(
+                self._lab.client, topic, shape, self._lab.scale.fetch_bytes // stored_bytes(shape)
+            )
             self._topics[shape] = topic
 
     async def run_round(self) -> None:
@@ -96,14 +98,6 @@ class Fetch:
                 count += 1
                 assert record.value
             return count / (perf_counter() - begun)
-
-
-async def write(lab: Lab, topic: str, shape: Shape, size: int) -> None:
-    """Writes about `size` bytes of records to the topic."""
-    records = records_of(shape)
-    async with lab.client.producer(topic, max_batch_bytes=64 << 20) as producer:
-        for number in range(max(1, size // stored_bytes(shape))):
-            await producer.send_many(*records[number % len(records)], partition=0)
 
 
 def _bare(shape: Shape) -> str:

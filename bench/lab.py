@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.bare import BareProcesses, BareStreams
+from bench.records import Shape, records_of
 from bench.rows import Row, Samples
 from bench.scale import Scale
 from logbroker.client.client import Client
@@ -80,6 +81,16 @@ class Question(Protocol):
 
     def rows(self) -> list[Row]:
         """Returns the rows, in the order of the table."""
+
+
+async def write(
+    client: Client, topic: str, shape: Shape, batch_count: int, *, partition: int = 0
+) -> None:
+    """Writes so many batches, one at least, to a partition; returns when all are stored."""
+    records = records_of(shape)
+    async with client.producer(topic, max_batch_bytes=64 << 20) as producer:
+        for number in range(max(1, batch_count)):
+            await producer.send_many(*records[number % len(records)], partition=partition)
 
 
 @asynccontextmanager

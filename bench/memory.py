@@ -6,10 +6,10 @@ start of that share on; memory must not grow with the log.
 
 import asyncio
 
-from bench.lab import WRITTEN, Lab
-from bench.records import Shape, records_of, stored_bytes
+from bench.lab import WRITTEN, Lab, write
+from bench.processes import rss_bytes
+from bench.records import Shape, stored_bytes
 from bench.rows import AtMost, Row
-from bench.start import rss_bytes
 from logbroker.client.client import Client
 
 SHAPE = Shape(1_000, 1_000)
@@ -41,10 +41,9 @@ class Memory:
     async def run_round(self) -> None:
         """Writes and reads a share."""
         assert self._client
-        records, scale = records_of(SHAPE), self._lab.scale
-        async with self._client.producer("bench", max_batch_bytes=64 << 20) as producer:
-            for number in range(max(1, scale.memory_bytes // scale.rounds // stored_bytes(SHAPE))):
-                await producer.send_many(*records[number % len(records)], partition=0)
+        scale = self._lab.scale
+        batches = scale.memory_bytes // scale.rounds // stored_bytes(SHAPE)
+        await write(self._client, "bench", SHAPE, batches)
         async with self._client.reader("bench", start=self._offset) as reader:
             async for batch in reader.batches():
                 self._offset += batch.record_count
@@ -67,4 +66,4 @@ class Memory:
         ]
 
     def _rss_mib(self) -> float:
-        return rss_bytes(self._broker) / (1 << 20)
+        return rss_bytes(self._broker.pid) / (1 << 20)

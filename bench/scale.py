@@ -54,9 +54,9 @@ SCALES = {
         unclean_bytes=64 << 20,
         memory_bytes=192 << 20,
         group_bytes=16 << 20,
-        waiting_count=100_000,
+        waiting_count=20_000,
         idle_seconds=1,
-        commit_count=100_000,
+        commit_count=20_000,
     ),
     "tiny": Scale(
         rounds=1,

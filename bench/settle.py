@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from time import perf_counter
 
-from bench.fetch import write
-from bench.lab import WRITTEN, Lab
+from bench.lab import WRITTEN, Lab, write
 from bench.records import Shape, stored_bytes
 from bench.rows import AtLeast, Row
 from logbroker.client.delivered import Delivered
@@ -42,7 +41,7 @@ class Settle:
     async def prepare(self) -> None:
         """Writes what is read."""
         await self._lab.client.admin.create_topic(TOPIC, settings=WRITTEN)
-        await write(self._lab, TOPIC, SHAPE, self._batches * stored_bytes(SHAPE))
+        await write(self._lab.client, TOPIC, SHAPE, self._batches)
 
     async def run_round(self) -> None:
         """Measures plain reading, and next to it every way to settle."""

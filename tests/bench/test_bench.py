@@ -29,10 +29,18 @@ GOALS = {
     "none order, worker of 16",
     "to a consumer's loop p50",
     "to a worker's handler p50",
+    "RSS, 1,000 waiting, difference",
+    "idle CPU, 1,000 waiting",
     "start, clean, 20 segments",
+    "start, killed, 1,000 commits journaled",
     "RSS idle, 20 segments",
     "RSS idle, no data",
     "RSS after 4 MiB written and read",
+}
+MAY_BE_NOTHING = {
+    "RSS, 1,000 waiting, difference",
+    "idle CPU, nothing waiting",
+    "idle CPU, 1,000 waiting",
 }
 
 
@@ -41,7 +49,7 @@ def test_every_row_is_measured_and_written_down(tmp_path: Path) -> None:
     output = tmp_path / "latest.json"
     command = [sys.executable, "-m", "bench", "--scale", "tiny", "--output", str(output)]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT
+        command, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
     rows = json.loads(output.read_text())
@@ -49,7 +57,7 @@ def test_every_row_is_measured_and_written_down(tmp_path: Path) -> None:
     by_name = {row["name"]: row for row in rows}
     assert len(by_name) == len(rows)
     for row in rows:
-        assert row["value"] > 0, row
+        assert row["value"] > 0 or row["name"] in MAY_BE_NOTHING, row
         assert row["name"] in done.stdout
         assert (row["goal"] is None) == (row["met"] is None), row
         assert (row["limit"] is None) == (row["ratio"] is None), row
