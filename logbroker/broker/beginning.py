@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from logbroker.broker.dead_letters import DeadLetters
 from logbroker.broker.groups import Groups
-from logbroker.errors import InvalidError, PreconditionError
+from logbroker.errors import InvalidError, NotFoundError, PreconditionError
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.group import Group, TopicRead
 from logbroker.group.settings import GroupSettings, Start
@@ -49,6 +49,10 @@ class Beginning:
             await self._groups.commit(made)
         for topic in found:
             await self.start(name, topic)
+        for topic in found:
+            if self._groups.topics.find(topic.topic_id) is None:
+                message = f"topic {topic.topic!r} was deleted meanwhile"
+                raise NotFoundError("TOPIC_NOT_FOUND", message, topic=topic.topic)
         return catalog.get(name), found
 
     async def start(self, name: str, topic: Topic) -> None:

@@ -6,6 +6,7 @@ A stream has one as long as it lives; a `Lease` call has one while it looks for 
 import asyncio
 from typing import NamedTuple
 
+from logbroker.errors import LogbrokerError
 from logbroker.group.group_events import LedgerId
 from logbroker.record.offset_ranges import Range
 
@@ -34,6 +35,8 @@ class Holding:
         self.ledgers: dict[LedgerId, None] = {}
         """Where there may be something, the one to look into next at the front."""
         self.has_news = asyncio.Event()
+        self.failure: LogbrokerError | None = None
+        """What a `Lease` call ends with that still waits."""
         self._sizes: dict[int, int] = {}
 
     def look_into(self, ledger_id: LedgerId) -> None:
@@ -44,6 +47,11 @@ class Holding:
     def forget(self, ledger_id: LedgerId) -> None:
         """Takes note that there is nothing, until it is told otherwise."""
         self.ledgers.pop(ledger_id, None)
+
+    def end(self, failure: LogbrokerError) -> None:
+        """Ends a wait with this error."""
+        self.failure = self.failure or failure
+        self.has_news.set()
 
     def granted(self, token: int, record_count: int) -> None:
         """Takes note of a lease."""

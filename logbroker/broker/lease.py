@@ -49,8 +49,13 @@ class LeaseCalls:
         self._leasing = leasing
 
     async def lease(self, spec: LeaseSpec) -> Delivery | None:
-        """Returns records of one partition; None if there are none in time."""
+        """Returns records of one partition; None if there are none in time.
+
+        NotFoundError where it waits and a topic, or the group, is deleted.
+        """
         _, topics = await self._beginning.begin(spec.group, spec.topics)
+        catalog, now_ms = self._groups.state.catalog, self._groups.clock.now_ms()
+        self._groups.commit(catalog.decide_seen([spec.group], now_ms))
         live = self._groups.live_group(spec.group)
         topic_ids = frozenset(topic.topic_id for topic in topics)
         holding = Holding(f"call-{self._groups.new_token()}", topic_ids, is_stream=False)
@@ -69,6 +74,8 @@ class LeaseCalls:
     async def _find(self, holding: Holding, spec: LeaseSpec) -> Delivery:
         while True:
             holding.has_news.clear()
+            if holding.failure:
+                raise holding.failure.again()
             if found := await self._look(holding, spec):
                 return found
             await holding.has_news.wait()

@@ -203,9 +203,12 @@ class Membership:
                 member.holding.look_into(ledger_id)
 
     def fence(self, group: str, failure: LogbrokerError) -> None:
-        """Ends all members of a group."""
+        """Ends all members of a group, and calls that wait for its records."""
         for member in self.members(group):
             member.end(failure)
+        if live := self._groups.live.get(group):
+            for holding in live.holdings.values():
+                holding.end(failure)
 
     async def topic_grown(self, topic: Topic) -> None:
         """Starts the groups that read it in its new partitions."""
@@ -214,7 +217,7 @@ class Membership:
             self.refresh(group.group)
 
     async def topic_deleted(self, topic: Topic) -> None:
-        """Ends the streams that read it, and forgets what groups knew of it."""
+        """Ends streams and calls that read it, and forgets what groups knew of it."""
         message = f"topic {topic.topic!r} is deleted"
         failure = NotFoundError("TOPIC_NOT_FOUND", message, topic=topic.topic)
         for group in list(self._members):
@@ -227,6 +230,9 @@ class Membership:
         for reader in readers:
             if live := groups.live.get(reader.group):
                 live.refresh()
+                for holding in live.holdings.values():
+                    if topic.topic_id in holding.topic_ids:
+                        holding.end(failure)
 
     def _fence_instance(self, spec: MemberSpec) -> None:
         for other in self.members(spec.group):

@@ -73,7 +73,7 @@ class ConsumeServiceServicer:
 
     def Lease(self, request, context):
         """Leases records for a worker without a stream. In `partition` order one run of a partition
-        at a time.
+        at a time. NOT_FOUND also where it waits and a topic, or the group, is deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
