@@ -88,8 +88,8 @@ class _Member:
         follow = start is Start.LATEST
         consumer = self._client.consumer(group, topic, settings=settings, follow=follow)
         self._consumer = await self._stack.enter_async_context(consumer)
-        while not self._consumer.assignment:  # nothing tells of it
-            await asyncio.sleep(0.005)  # noqa: ASYNC110
+        while not self._consumer.assignment:  # noqa: ASYNC110  # nothing tells of it
+            await asyncio.sleep(0.005)
 
 
 async def _read(consumer: Consumer, seconds: float, handler_seconds: float) -> float:
