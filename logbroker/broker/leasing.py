@@ -11,6 +11,7 @@ import structlog
 from logbroker.broker.fetch import out_of_range
 from logbroker.broker.groups import Groups
 from logbroker.broker.holding import Holding
+from logbroker.broker.live_group import Sizes
 from logbroker.errors import DataLossError, InvalidError, NotFoundError, OffsetOutOfRangeError
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledger import DeliveredRun, Ledger
@@ -27,6 +28,9 @@ SCATTERED_BYTES = 64 << 10
 
 SHARE_RECORDS = 500
 """So many may always go at once."""
+
+WORTHWHILE_LIMIT = 500
+"""Under a lower limit whatever there is room for goes at once."""
 
 log = structlog.get_logger()
 
@@ -58,6 +62,15 @@ class Limits(NamedTuple):
 def share_of(limit: int) -> int:
     """Returns how many records one lease takes, so that others are on their way meanwhile."""
     return max(limit // 2, SHARE_RECORDS)
+
+
+def is_worthwhile(room: int, limit: int, held: int) -> bool:
+    """Tells whether to lease now to a member, or to wait until there is room for more at once.
+
+    A delivery has its price, and part of a batch costs as much as all of it. Who has half of
+    a large limit in hand is not kept waiting by that: its own answers make the room.
+    """
+    return limit < WORTHWHILE_LIMIT or held <= limit // 2 or room >= limit // 4
 
 
 class Leasing:
@@ -93,6 +106,9 @@ class Leasing:
                 ledger_id, ledger, found.log, seed, limits.record_count
             ):
                 continue
+            here = ledger.state.leases.count_of(holding.name)
+            if not is_worthwhile(ledger.window_room, ledger.settings.max_unsettled, here):
+                return None
             first = _first_of(self._decide(ledger, holding, limits, bounds.high_watermark, 0))
             if first is None:
                 return None
@@ -103,6 +119,7 @@ class Leasing:
                 return None
             headers = _headers(run.batches, seed)
             base = headers[0].base_offset
+            live.sizes[ledger_id] = _sizes(headers)
             if base > first[0]:
                 self._skip(ledger_id, ledger, first[0], base)
                 continue
@@ -153,6 +170,9 @@ class Leasing:
     ) -> Run | None:
         """Returns whole batches from `first` on; None where to look again."""
         most = SCATTERED_BYTES if is_scattered else FETCH_BYTES
+        if sizes := self._groups.live_group(ledger_id.group).sizes.get(ledger_id):
+            # Reading is not free: what may go, between a batch's end and another's beginning.
+            most = min(most, 2 * sizes.batch_bytes + sizes.record_bytes * limits.record_count)
         size = max(min(limits.byte_count, limits.response_bytes, most), 1)
         try:
             run = await partition_log.read(first, size)
@@ -271,14 +291,22 @@ def _headers(batches: bytes | memoryview, seed: int) -> list[BatchHeader]:
     return headers
 
 
+def _sizes(headers: list[BatchHeader]) -> Sizes:
+    sizes = [header.size_bytes for header in headers]
+    return Sizes(-(-sum(sizes) // sum(one.record_count for one in headers)), max(sizes))
+
+
 def _whole_batches(headers: list[BatchHeader], first: int, max_count: int) -> int:
-    """Returns where the last batch ends that goes whole; the end of all where not even one does."""
-    below = 0
+    """Returns where the last batch ends that goes whole; the end of all where that is too little.
+
+    Too little is less than half of what may go.
+    """
+    below = first
     for header in headers:
         if header.next_offset - first > max_count:
             break
         below = header.next_offset
-    return below or headers[-1].next_offset
+    return below if (below - first) * 2 >= max_count else headers[-1].next_offset
 
 
 def _cut(

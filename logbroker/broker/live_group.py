@@ -7,6 +7,7 @@ a dead-letter partition belongs to whom its source partition belongs
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from logbroker.broker.holding import Holding, TakenBack
 from logbroker.group import assignment
@@ -19,6 +20,15 @@ from logbroker.topic.catalog import TopicCatalog
 
 ENDED_TOKENS = 10_000
 """How many tokens are known of leases that are over, at least."""
+
+
+class Sizes(NamedTuple):
+    """What to expect of the next ones."""
+
+    record_bytes: int
+    """On the average, with the share of its batch."""
+    batch_bytes: int
+    """Of the largest batch."""
 
 
 class LiveGroup:
@@ -34,6 +44,8 @@ class LiveGroup:
         self.watched: set[LedgerId] = set()
         """Where somebody waits for the high watermark to move."""
         self.order = Order.PARTITION
+        self.sizes: dict[LedgerId, Sizes] = {}
+        """Of what was last read for a ledger."""
         self._state = state
         self._topics = topics
         self._sources: dict[str, str] = {}
@@ -58,6 +70,7 @@ class LiveGroup:
         }
         self._ledgers = {topic.topic_id: [] for topic in group.topics}
         self._by_place = {}
+        self.sizes.clear()
         for ledger_id in self._state.of(self.group):
             place = self.place_of(ledger_id)
             self._ledgers.setdefault(place.topic_id, []).append(ledger_id)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from logbroker.broker.groups import Groups
 from logbroker.broker.holding import Holding, TakenBack
-from logbroker.broker.leasing import Delivery, Leasing, Limits, share_of
+from logbroker.broker.leasing import Delivery, Leasing, Limits, is_worthwhile, share_of
 from logbroker.broker.settle import Settle, Settled, Settlement, SettleResult
 from logbroker.errors import InvalidError, LogbrokerError
 from logbroker.group.assignment import TopicPartition
@@ -221,6 +221,8 @@ class Member:
         records = self.max_records - holding.record_count
         size = self.max_bytes - holding.byte_count
         if records < 1 or (size < 1 and (holding.byte_count or not self.max_bytes)):
+            return None
+        if not is_worthwhile(records, self.max_records, holding.record_count):
             return None
         return Limits(min(records, share_of(self.max_records)), size, self._response_bytes)
 

@@ -106,11 +106,9 @@ class Connection:
                     on_retry(error)
                 await self.clock.wait_until(resume_ms)
 
-    def open_stream(self, method: str, response: type[M]) -> StreamStreamCall[bytes, M]:
-        """Returns a new stream in both directions. Requests are given as bytes."""
-        call: StreamStreamCall[bytes, M] = self._method(
-            "stream_stream", method, response.FromString
-        )()
+    def open_stream(self, method: str, read: Callable[[bytes], T]) -> StreamStreamCall[bytes, T]:
+        """Returns a new stream in both directions: bytes out, and what `read` makes of bytes in."""
+        call: StreamStreamCall[bytes, T] = self._method("stream_stream", method, read)()
         return call
 
     def open_answers(

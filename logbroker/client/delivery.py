@@ -191,7 +191,9 @@ class Delivery:
             await self._connection.wait_ready(
                 self._clock.monotonic_ms() + self._connection.timeout_ms
             )
-            call = self._connection.open_stream("ProduceService/Produce", pb.ProduceResponse)
+            call = self._connection.open_stream(
+                "ProduceService/Produce", pb.ProduceResponse.FromString
+            )
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._read_answers(call))

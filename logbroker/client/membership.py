@@ -5,7 +5,7 @@ and is not settled is lost here too. Nothing is handed on that is not held.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
@@ -23,13 +23,15 @@ from logbroker.client.retry import failure_of, unreachable, wait_ms
 from logbroker.client.settlements import Outbox, Turn
 from logbroker.errors import DataLossError, InternalError, LogbrokerError
 from logbroker.group.settings import GroupSettings
+from logbroker.record.batch import Batch
 from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1 import group_pb2
+from logbroker.wire.consume_response import read_consume_response
 from logbroker.wire.convert_groups import group_settings_of, group_settings_to_proto
-from logbroker.wire.fetch_response import batch_of
 
-Stream = StreamStreamCall[bytes, pb.ConsumeResponse]
+Response = tuple[pb.ConsumeResponse, Sequence[Batch]]
+Stream = StreamStreamCall[bytes, Response]
 
 LEAVE_MS = 5_000
 """How long an orderly end waits for the broker."""
@@ -179,7 +181,7 @@ class Membership:
             await self._connection.wait_ready(
                 self._clock.monotonic_ms() + self._connection.timeout_ms
             )
-            call = self._connection.open_stream("ConsumeService/Consume", pb.ConsumeResponse)
+            call = self._connection.open_stream("ConsumeService/Consume", read_consume_response)
         except LogbrokerError as error:
             return error
         writing = asyncio.create_task(self._write(call), name="member's answers")
@@ -198,8 +200,8 @@ class Membership:
     async def _read(self, call: Stream) -> LogbrokerError | None:
         try:
             while (response := await call.read()) is not EOF:
-                assert isinstance(response, pb.ConsumeResponse)
-                self._take(response)
+                assert isinstance(response, tuple)
+                self._take(*response)
         except AioRpcError as failure:
             return failure_of(failure)
         except LogbrokerError as error:
@@ -257,7 +259,7 @@ class Membership:
             return pb.ConsumeRequest(leave=pb.LeaveConsume())
         return None
 
-    def _take(self, response: pb.ConsumeResponse) -> None:
+    def _take(self, response: pb.ConsumeResponse, batches: Sequence[Batch]) -> None:
         if response.taken_back:
             self._take_back(response.taken_back)
         if response.HasField("joined"):
@@ -277,7 +279,7 @@ class Membership:
                 self.lost_count += lost_count
                 self._audience.drop()
         if response.HasField("delivery"):
-            self._take_delivery(response)
+            self._take_delivery(response.delivery, batches)
         for one in response.caught_up:
             self.caught_up.add(TopicPartition(one.topic, one.partition))
         if response.caught_up or response.settled or response.HasField("assignment"):
@@ -294,8 +296,7 @@ class Membership:
         self._has_joined.set()
         self._wake.set()
 
-    def _take_delivery(self, response: pb.ConsumeResponse) -> None:
-        delivery = response.delivery
+    def _take_delivery(self, delivery: pb.Delivery, batches: Sequence[Batch]) -> None:
         ranges = [(one.first_offset, one.end_offset) for one in delivery.ranges]
         lease = Lease(
             delivery.token,
@@ -308,9 +309,8 @@ class Membership:
         self._keeper.keep_every(delivery.lease_ms)
         self.leases[lease.token] = lease
         self._reopen(lease)
-        for stored in response.batches:
+        for batch in batches:
             try:
-                batch = batch_of(stored)
                 check_records(batch)
                 first, end = batch.header.base_offset, batch.header.next_offset
                 own = lease.held.within(first, end)
@@ -319,7 +319,7 @@ class Membership:
                 read = RecordBatch(batch, lease.partition, own[0][0], own[-1][1])
                 read.columns()
             except DataLossError as error:
-                self._pass_damage(lease, stored.base_offset, error)
+                self._pass_damage(lease, batch.header.base_offset, error)
                 continue
             inside = [
                 one for one in delivery.ranges if one.first_offset < end and one.end_offset > first

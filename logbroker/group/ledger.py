@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from logbroker.errors import ConflictError, InvalidError
-from logbroker.group.dispatch import choose, window_end
+from logbroker.group.dispatch import choose
 from logbroker.group.lease_table import Lease
 from logbroker.group.ledger_events import (
     Acknowledged,
@@ -331,12 +331,16 @@ class Ledger:
         return [KeyReleased(offset)] if offset in self.state.held else []
 
     @property
+    def window_room(self) -> int:
+        """Returns how many records may begin before more is settled."""
+        state = self.state
+        open_count = state.keys.open_count if state.keys else state.open_count
+        return max(self._settings.max_unsettled - open_count, 0)
+
+    @property
     def is_window_full(self) -> bool:
         """Returns whether nothing new may begin before more is settled."""
-        state, limit = self.state, self._settings.max_unsettled
-        if state.keys:
-            return state.keys.open_count >= limit
-        return window_end(state, limit) <= max(state.delivered_end, state.committed)
+        return self.window_room == 0
 
     def _parked(self, ranges: Iterable[Range]) -> Ranges:
         wanted = OffsetRanges(ranges)

@@ -4,20 +4,15 @@ What another encoder wrote means the same, and generated code reads it.
 """
 
 import re
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader
+from logbroker.record.batch import Batch
 from logbroker.v1.fetch_service_pb2 import FetchResponse
-from logbroker.v1.stored_batch_pb2 import StoredBatch
+from logbroker.wire.stored_batches import batch_of, read_batches
 
 FIELDS = re.compile(rb"(?:[\x10\x18\x20\x28][\x80-\xff]{0,9}[\x00-\x7f])*")
 """The four numbers, whichever are there: a tag and a varint each."""
-READ_HEADER = struct.Struct(HEADER.format.replace("4s", "I"))
-"""A batch's header, with its two lengths as numbers."""
-PADDING, PADDED = 0x80808080, 0x00808080
-"""Of a length in 4 bytes: the bits that are no part of the value, and what they must be."""
 
 
 class Response(NamedTuple):
@@ -57,7 +52,7 @@ def read_fetch_response(data: bytes) -> Response:
     """Returns what a serialized FetchResponse says. DecodeError if it is none."""
     match = FIELDS.match(data)
     assert match
-    batches = _batches(data, match.end())
+    batches = read_batches(data, match.end())
     if batches is None:
         message = FetchResponse.FromString(data)
         batches = [batch_of(stored) for stored in message.batches]
@@ -70,43 +65,3 @@ def read_fetch_response(data: bytes) -> Response:
         message.next_offset,
         message.start_offset,
     )
-
-
-def _batches(data: bytes, at: int) -> list[Batch] | None:
-    """Returns the batches from `at` to the end; None where they are not laid out as in a file."""
-    unpack, size, view = READ_HEADER.unpack_from, len(data), memoryview(data)
-    batches = []
-    while at + HEADER.size <= size:
-        packed = unpack(data, at)
-        length, *fields, _, records_length = packed[1::2]
-        if packed[::2] != TAGS or (length & PADDING, records_length & PADDING) != (PADDED, PADDED):
-            return None
-        start, end = at + HEADER.size, at + LENGTH_BYTES + _value(length)
-        if end > size or end - start != _value(records_length):
-            return None
-        batches.append(Batch(BatchHeader._make((*fields, end - start)), view[start:end]))
-        at = end
-    return batches if at == size else None
-
-
-def _value(length: int) -> int:
-    return length & 0x7F | length >> 1 & 0x3F80 | length >> 2 & 0x1FC000 | length >> 3 & 0xFE00000
-
-
-def batch_of(stored: StoredBatch) -> Batch:
-    """Returns the batch that a message holds; its records are not checked."""
-    records = stored.records
-    header = BatchHeader(
-        stored.base_offset,
-        stored.append_time_ms,
-        stored.record_count,
-        stored.offset_span,
-        stored.max_timestamp_ms,
-        stored.attributes,
-        stored.producer_id,
-        stored.producer_epoch,
-        stored.base_sequence,
-        stored.records_crc,
-        len(records),
-    )
-    return Batch(header, records)

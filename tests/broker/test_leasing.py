@@ -1,0 +1,136 @@
+"""How much goes at once: whole batches, worthwhile lots, and no more read than can go."""
+
+import asyncio
+
+import pytest
+
+from logbroker.broker.membership import MemberSpec
+from logbroker.broker.settle import Settlement
+from logbroker.group.record_state import Cause
+from logbroker.group.settings import GroupSettings, Order
+
+from .brokers import batch_of, topic_on
+
+
+async def joined(broker, limit, order=Order.NONE, **settings):
+    """Returns a member that may hold so many records."""
+    spec = MemberSpec(
+        group="g",
+        topics=("a",),
+        settings=GroupSettings(order=order, **settings),
+        max_records=limit,
+    )
+    return await broker.join(spec)
+
+
+async def deliveries(broker, member):
+    """Returns tokens, first offsets and ends of all that is delivered now."""
+    found = []
+    while True:
+        coming = asyncio.ensure_future(member.next())
+        await broker.clock.advance(0)
+        if not coming.done():
+            coming.cancel()
+            return found
+        _, delivery = coming.result()
+        if delivery:
+            runs = delivery.runs
+            found.append((delivery.token, runs[0].first, runs[-1].end))
+
+
+async def acknowledge(member, token, first, end):
+    """Acknowledges a range."""
+    await member.settle([Settlement(token, first, end, Cause.ACKNOWLEDGE)])
+
+
+def ends(found):
+    """Returns the bounds without the tokens."""
+    return [(first, end) for _, first, end in found]
+
+
+async def fill(broker, *counts):
+    """Appends batches of so many records."""
+    for count in counts:
+        await broker.produce("a", "", 0, batch_of(*[b"v"] * count))
+
+
+async def test_of_a_large_limit_a_quarter_must_be_free_before_more_goes():
+    async with topic_on() as broker:
+        await fill(broker, *[100] * 30)
+        member = await joined(broker, 1_000)
+        first, second = await deliveries(broker, member)
+        assert ends([first, second]) == [(0, 500), (500, 1_000)]
+        await acknowledge(member, first[0], 0, 249)
+        assert await deliveries(broker, member) == []
+        await acknowledge(member, first[0], 249, 250)
+        assert ends(await deliveries(broker, member)) == [(1_000, 1_200)]
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_who_holds_no_more_than_half_of_its_limit_gets_whatever_there_is_room_for():
+    async with topic_on() as broker:
+        await fill(broker, 300, 200)
+        member = await joined(broker, 1_000)
+        assert ends(await deliveries(broker, member)) == [(0, 500)]
+        await fill(broker, 1, 1)
+        assert ends(await deliveries(broker, member)) == [(500, 502)]
+        await broker.leave(member, has_vanished=False)
+
+
+@pytest.mark.parametrize("limit", [1, 10, 499])
+async def test_a_small_limit_is_filled_up_record_by_record(limit):
+    async with topic_on() as broker:
+        await fill(broker, *[1] * (limit + 5))
+        member = await joined(broker, limit)
+        [(token, first, end), *_] = await deliveries(broker, member)
+        assert (first, end) == (0, limit)
+        for number in range(3):
+            await acknowledge(member, token, number, number + 1)
+            [(newer, *bounds)] = await deliveries(broker, member)
+            assert bounds == [limit + number, limit + number + 1]
+            token = newer if limit == 1 else token
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_the_window_opens_to_its_holder_by_a_quarter_too_and_to_others_at_once():
+    async with topic_on() as broker:
+        await fill(broker, *[100] * 20)
+        holder = await joined(broker, 5_000, max_unsettled=1_000)
+        first, _ = await deliveries(broker, holder)
+        await acknowledge(holder, first[0], 0, 100)
+        assert await deliveries(broker, holder) == []
+        other = await joined(broker, 5_000)
+        assert ends(await deliveries(broker, other)) == [(1_000, 1_100)]
+        for member in (holder, other):
+            await broker.leave(member, has_vanished=False)
+
+
+async def test_the_end_of_a_batch_does_not_go_alone_where_much_more_may_go():
+    async with topic_on() as broker:
+        await fill(broker, 504, 1_000, 1_000)
+        member = await joined(broker, 1_000)
+        first, second = await deliveries(broker, member)
+        assert ends([first, second]) == [(0, 500), (500, 1_000)]
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_no_more_is_read_than_can_go_once_the_size_of_records_is_known():
+    async with topic_on() as broker:
+        await fill(broker, *[100] * 300)
+        member = await joined(broker, 1_000)
+        found = await deliveries(broker, member)
+        [log] = [log for key, log in broker.engine._logs.items() if key[0] == "a"]
+        sizes, read = [], log.read
+
+        async def noting(offset, size):
+            run = await read(offset, size)
+            sizes.append(len(run.batches))
+            return run
+
+        log.read = noting
+        for token, first, end in found:
+            await acknowledge(member, token, first, end)
+        assert ends(await deliveries(broker, member)) == [(1_000, 1_500), (1_500, 2_000)]
+        one = len((await read(0, 1)).batches)
+        assert sizes == [7 * one] * 2
+        await broker.leave(member, has_vanished=False)
