@@ -17,7 +17,6 @@ from typing import Any
 import grpc
 import uvloop
 
-from bench.fan_out import FanOut
 from bench.fetch import Fetch
 from bench.lab import Lab, Question, open_lab
 from bench.latency import Latency
@@ -39,7 +38,6 @@ QUESTIONS: dict[str, Callable[[Lab], Question]] = {
     "publish": PublishOne,
     "send": SendEach,
     "settle": Settle,
-    "fan_out": FanOut,
     "latency": Latency,
     "waiting": Waiting,
     "start": Start,

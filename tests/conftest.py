@@ -1,9 +1,13 @@
-"""Tests that are coroutines run in an event loop of their own."""
+"""Tests that are coroutines run in an event loop of their own; none fails for being slow."""
 
 import asyncio
 import inspect
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("a slow, busy machine", deadline=None)
+settings.load_profile("a slow, busy machine")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -103,6 +103,8 @@ class Beginning:
             live.refresh()
         for wait in waits:
             await wait
+        if attached and not topic.is_dead_letter_topic:
+            await self._dead_letters.topics.link_if_there(name, topic)
 
     def _check(self, group: str, topic: Topic) -> None:
         if topic.is_dead_letter_topic:
@@ -110,7 +112,7 @@ class Beginning:
                 message = f"{topic.topic!r} holds what {group!r} failed at; redrive it instead"
                 raise InvalidError("INVALID_ARGUMENT", message, topic=topic.topic)
             return
-        self._dead_letters.check_name(group, topic)
+        self._dead_letters.topics.check_name(group, topic)
 
 
 def check_order(group: Group, settings: GroupSettings | None) -> None:

@@ -1,46 +1,46 @@
-"""Dead letters: their topics, and the way there of what a group failed at.
+"""Dead letters on their way: from their source into the dead-letter topic, once.
 
 The journal's record that settles a record in its source is the dead letter's birth; its copy
 is appended afterwards, with a sequence that follows from that record: the number of dead
-letters its ledger had before, under an epoch that is new with each link between a group's
-topic and its dead-letter topic. What a stop left unwritten is written at the next start; what
-was written is told by the sequences in the dead-letter topic, and is not written again.
+letters its ledger had before. What a stop left unwritten is written at the next start. What
+was written is told by the sequences in the topic or, where that was deleted with what it
+held, by `LettersWritten` in the ledger; it is not written again.
+
+A ledger whose dead letters cannot be written waits and tries again; others go on.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from typing import NamedTuple
 
 import structlog
 
 from logbroker.broker.coordinator import Coordinator
-from logbroker.broker.groups import Groups, Letter
+from logbroker.broker.dead_letter_topics import DEAD_LETTER_PRODUCER_ID, DeadLetterTopics, Target
+from logbroker.broker.groups import Groups
 from logbroker.broker.partitions import Partition
+from logbroker.broker.pending_letters import Letter
 from logbroker.errors import (
-    AlreadyExistsError,
     DataLossError,
     LogbrokerError,
     NotFoundError,
     OffsetOutOfRangeError,
+    UnavailableError,
 )
 from logbroker.group.dead_letter import DeadLetter, with_dead_letter
-from logbroker.group.events import Event, InLedger, LedgerId
+from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.group import TopicRead
-from logbroker.group.ledger_events import GivenUp
+from logbroker.group.ledger_events import GivenUp, LettersWritten
 from logbroker.group.retry_policy import Exhausted
 from logbroker.limits import FETCH_BYTES
 from logbroker.record.batch import Batch
 from logbroker.record.columns import Columns, decode_records, encode_batch
 from logbroker.record.record import Record
 from logbroker.storage.engine import PartitionLog
-from logbroker.topic.names import dead_letter_topic
-from logbroker.topic.producers import OWN_PRODUCER_ID
-from logbroker.topic.topic import Topic, TopicSettings
 
-DEAD_LETTER_PRODUCER_ID = OWN_PRODUCER_ID
 RETRY_MS = (1_000, 60_000)
-"""How long to wait where a dead letter cannot be written: at first, and at most."""
-LETTERS_PER_BATCH = 1_000
+"""How long to wait where dead letters cannot be written: at first, and at most."""
+LETTERS_AT_ONCE = 1_000
 
 log = structlog.get_logger()
 
@@ -48,13 +48,22 @@ Stamped = tuple[Record, int]
 """A record and its append time."""
 
 
+class Retry(NamedTuple):
+    """When to try again to write the dead letters of a ledger."""
+
+    at_ms: int
+    """Monotonic."""
+    delay_ms: int
+
+
 class DeadLetters:
-    """Makes dead-letter topics, and writes what belongs there, in order."""
+    """Writes what belongs in dead-letter topics, by ledger in order."""
 
     def __init__(self, groups: Groups, coordinator: Coordinator) -> None:
+        self.topics = DeadLetterTopics(groups, coordinator)
         self._groups = groups
-        self._coordinator = coordinator
         self._has_letters = asyncio.Event()
+        self._retries: dict[LedgerId, Retry] = {}
         groups.on_letter = self._has_letters.set
 
     async def decided(self, decide: Callable[[], list[InLedger]]) -> list[InLedger]:
@@ -64,183 +73,155 @@ class DeadLetters:
             missing = {
                 told.ledger
                 for told in decided
-                if is_letter(told) and self._target_of(told.ledger) is None
+                if is_letter(told) and self.topics.find(told.ledger) is None
             }
             if not missing:
                 return decided
             for ledger_id in missing:
-                await self.make_topic(ledger_id)
-
-    def check_name(self, group: str, topic: Topic) -> None:
-        """Raises unless the group's dead-letter topic for `topic` can be made, or is there.
-
-        InvalidError for a name that is too long, AlreadyExistsError for one that is taken.
-        """
-        name = dead_letter_topic(topic.topic, group)
-        found = next((one for one in self._groups.topics.topics() if one.topic == name), None)
-        if found and (found.source_topic, found.source_group) != (topic.topic, group):
-            message = f"topic {name!r} is none for the dead letters of {group!r} in {topic.topic!r}"
-            raise AlreadyExistsError("TOPIC_ALREADY_EXISTS", message, topic=name)
-
-    async def make_topic(self, ledger_id: LedgerId) -> None:
-        """Makes the dead-letter topic of a group for a topic, and links the two."""
-        groups = self._groups
-        source = groups.topics.find(ledger_id.topic_id)
-        if source is None:
-            message = f"topic {ledger_id.topic_id} is gone"
-            raise NotFoundError("TOPIC_NOT_FOUND", message, topic_id=ledger_id.topic_id)
-        name = dead_letter_topic(source.topic, ledger_id.group)
-        self.check_name(ledger_id.group, source)
-        try:
-            target = groups.topics.get(name)
-        except NotFoundError:
-            settings = TopicSettings(
-                durability=source.settings.durability, retention_ms=0, retention_bytes=0
-            )
-            try:
-                target = await self._coordinator.create_dead_letter_topic(
-                    name, source, ledger_id.group, settings
-                )
-            except AlreadyExistsError:
-                target = groups.topics.get(name)
-        if target.partition_count < source.partition_count:
-            target = await self._coordinator.grow(name, target.topic_id, source.partition_count)
-        await self._link(ledger_id.group, source, target)
-
-    async def _link(self, group: str, source: Topic, target: Topic) -> None:
-        groups = self._groups
-        catalog = groups.state.catalog
-        known = catalog.get(group).topic(source.topic_id)
-        if known is None:
-            message = f"group {group!r} does not read {source.topic!r}"
-            raise NotFoundError("TOPIC_NOT_FOUND", message, topic=source.topic)
-        decided: list[Event] = []
-        if known.dead_letter_topic_id != target.topic_id:
-            tables = [groups.partitions.get(one).producers for one in target.partitions()]
-            epoch = max(table.last_of(DEAD_LETTER_PRODUCER_ID)[0] for table in tables) + 1
-            linked = replace(
-                known,
-                dead_letter_topic=target.topic,
-                dead_letter_topic_id=target.topic_id,
-                dead_letter_epoch=epoch,
-            )
-            decided += catalog.decide_attach(group, linked)
-        attached = groups.commit(decided)
-        started: list[Event] = []
-        for partition in target.partitions():
-            ledger_id = LedgerId(group, target.topic_id, partition.partition)
-            if groups.state.get(ledger_id) is None:
-                ledger = groups.state.new_ledger(ledger_id)
-                start = groups.partitions.get(partition).log.bounds().log_start_offset
-                started += [InLedger(ledger_id, event) for event in ledger.decide_start(start)]
-        done = groups.commit(started)
-        if live := groups.live.get(group):
-            live.refresh()
-        await attached
-        await done
-
-    def _target_of(self, ledger_id: LedgerId) -> tuple[TopicRead, Topic] | None:
-        """Returns the link and the dead-letter topic of a ledger, if its partition is there."""
-        group = self._groups.state.catalog.find(ledger_id.group)
-        topic = group.topic(ledger_id.topic_id) if group else None
-        target = self._groups.topics.find(topic.dead_letter_topic_id) if topic else None
-        if topic is None or target is None or ledger_id.partition >= target.partition_count:
-            return None
-        return topic, target
-
-    # Writing
+                await self.topics.make(ledger_id)
 
     async def run(self) -> None:
         """Writes dead letters as they come, until it is cancelled."""
-        groups = self._groups
-        delay_ms = RETRY_MS[0]
+        clock = self._groups.clock
+        self._catch_up()
         while True:
-            if not groups.letters:
-                self._has_letters.clear()
-                await self._has_letters.wait()
+            self._has_letters.clear()
+            for ledger_id in self._due():
+                await self._try(ledger_id)
+            if self._due():
+                continue
+            next_ms = min((retry.at_ms for retry in self._retries.values()), default=None)
+            waiting = self._has_letters.wait()
+            if next_ms is None:
+                await waiting
+                continue
             try:
-                await self._write_some()
-                delay_ms = RETRY_MS[0]
-            except LogbrokerError as error:
-                log.error("dead letters not written", reason=error.reason, error=str(error))
-                for letter in groups.letters:
-                    _tried(letter)
-                await groups.clock.wait_until(groups.clock.monotonic_ms() + delay_ms)
-                delay_ms = min(delay_ms * 2, RETRY_MS[1])
+                await clock.wait_for(waiting, max(next_ms - clock.monotonic_ms(), 1))
+            except TimeoutError:
+                continue
 
-    async def _write_some(self) -> None:
-        """Writes those of the first one's ledger that come next to one another."""
-        letters = self._groups.letters
-        ledger_id = letters[0].ledger_id
-        run = [letters[0]]
-        for letter in letters[1:LETTERS_PER_BATCH]:
-            if letter.ledger_id != ledger_id:
-                break
-            run.append(letter)
-        for letter in run:
-            if letter.is_durable and not letter.is_durable.done():
-                await asyncio.wait([letter.is_durable])
-        if self._groups.state.get(ledger_id) is not None:
+    def _catch_up(self) -> None:
+        """Sees to it that new sequences are behind those in the topics.
+
+        They are, unless damage took dead letters from the journal.
+        """
+        groups = self._groups
+        for ledger_id, ledger in groups.state.all().items():
+            target = self.topics.find(ledger_id)
+            if target is None:
+                continue
+            try:
+                partition = groups.partitions.get(target.topic.partition(ledger_id.partition))
+                written = self._written(ledger_id, target, partition)
+                if written > ledger.state.counters.dead_letters:
+                    log.error("dead letters missing in the journal", ledger=ledger_id)
+                    groups.commit_in(ledger_id, [LettersWritten(written)])
+            except LogbrokerError as error:
+                log.error("dead letters not looked at", ledger=ledger_id, reason=error.reason)
+
+    def _due(self) -> list[LedgerId]:
+        """Returns the ledgers to write for now; where that must wait, nobody waits for it."""
+        letters, now_ms = self._groups.letters, self._groups.clock.monotonic_ms()
+        known = letters.ledger_ids()
+        self._retries = {one: self._retries[one] for one in known if one in self._retries}
+        due = []
+        for ledger_id in known:
+            retry = self._retries.get(ledger_id)
+            if retry is None or retry.at_ms <= now_ms:
+                due.append(ledger_id)
+                continue
+            for letter in letters.of(ledger_id):
+                letter.tried()
+        return due
+
+    async def _try(self, ledger_id: LedgerId) -> None:
+        run = self._groups.letters.of(ledger_id, LETTERS_AT_ONCE)
+        try:
+            for letter in run:
+                if letter.is_durable and not letter.is_durable.done():
+                    await asyncio.wait([letter.is_durable])
             await self._write(ledger_id, run)
-        for letter in run:
-            if letter in letters:
-                letters.remove(letter)
-            _tried(letter)
+        except LogbrokerError as error:
+            before = self._retries.get(ledger_id)
+            delay_ms = min(before.delay_ms * 2, RETRY_MS[1]) if before else RETRY_MS[0]
+            at_ms = self._groups.clock.monotonic_ms() + delay_ms
+            self._retries[ledger_id] = Retry(at_ms, delay_ms)
+            log.error(
+                "dead letters not written",
+                ledger=ledger_id,
+                reason=error.reason,
+                error=str(error),
+                again_ms=delay_ms,
+            )
+        else:
+            self._retries.pop(ledger_id, None)
+            for letter in run:
+                self._groups.letters.remove(letter)
 
     async def _write(self, ledger_id: LedgerId, run: list[Letter]) -> None:
-        if self._target_of(ledger_id) is None:
-            await self.make_topic(ledger_id)
-        found = self._target_of(ledger_id)
-        assert found, "it was just made"
-        topic, target_topic = found
         groups = self._groups
+        if groups.state.get(ledger_id) is None:
+            return  # the group is gone, and said so
+        if self.topics.find(ledger_id) is None:
+            await self.topics.make(ledger_id)
+        target = self.topics.find(ledger_id)
+        if target is None:
+            raise NotFoundError("TOPIC_NOT_FOUND", "the dead-letter topic was deleted at once")
+        parked_id = LedgerId(ledger_id.group, target.topic.topic_id, ledger_id.partition)
         source = groups.partition(ledger_id)
-        target = groups.partitions.get(target_topic.partition(ledger_id.partition))
+        partition = groups.partitions.get(target.topic.partition(ledger_id.partition))
         for letter in run:
             if letter.is_durable and letter.is_durable.exception():
                 continue  # the journal failed: nobody was told that it is settled
             sequence = letter.sequence
             for first, end in letter.event.ranges:
-                if _is_written(target, topic, sequence + end - first):
-                    sequence += end - first
-                    continue
-                records = await _read(source.log, source.id.seed, first, end)
-                await self._append(
-                    target, topic, ledger_id, letter.event, records, sequence - first
-                )
+                shift = sequence - first  # makes sequences of offsets
+                from_offset = max(first, self._written(ledger_id, target, partition) - shift)
+                records = await _read(source.log, source.id.seed, from_offset, end)
+                for part in _sized(records):
+                    columns = _columns(part, target.read, ledger_id, letter.event)
+                    await self._append(ledger_id, target, partition, columns, part, shift)
                 sequence += end - first
+            _check_durable(partition)
+            self._note_written(ledger_id, letter.end)
         if live := groups.live.get(ledger_id.group):
-            live.look_into(LedgerId(ledger_id.group, target_topic.topic_id, ledger_id.partition))
+            live.look_into(parked_id)
+
+    def _written(self, ledger_id: LedgerId, target: Target, partition: Partition) -> int:
+        """Returns how many of the ledger's dead letters are, or were, in a dead-letter topic."""
+        epoch, next_sequence = partition.producers.last_of(DEAD_LETTER_PRODUCER_ID)
+        known = self._groups.ledger(ledger_id).state.counters.letters_written
+        return max(known, next_sequence if epoch == target.read.dead_letter_epoch else 0)
 
     async def _append(
         self,
-        target: Partition,
-        topic: TopicRead,
         ledger_id: LedgerId,
-        event: GivenUp,
-        records: list[Stamped],
+        target: Target,
+        partition: Partition,
+        columns: Columns,
+        part: list[Stamped],
         shift: int,
     ) -> None:
-        """Appends what is not there yet; `shift` makes sequences of offsets."""
-        epoch, next_sequence = target.producers.last_of(DEAD_LETTER_PRODUCER_ID)
-        if epoch == topic.dead_letter_epoch:
-            records = [one for one in records if one[0].offset + shift >= next_sequence]
-        for run in _sized(records):
-            first = run[0][0].offset
-            batch = encode_batch(
-                _columns(run, topic, ledger_id, event),
-                now_ms=self._groups.clock.now_ms(),
-                producer_id=DEAD_LETTER_PRODUCER_ID,
-                producer_epoch=topic.dead_letter_epoch,
-                base_sequence=first + shift,
-            )
-            base = target.log.bounds().next_offset
-            appended = target.log.append(batch)
-            now_ms = self._groups.clock.now_ms()
-            stored = batch.header._replace(base_offset=base, append_time_ms=now_ms)
-            target.producers.apply(stored)
-            target.unsaved_bytes += batch.header.size_bytes
-            await appended
+        batch = encode_batch(
+            columns,
+            now_ms=self._groups.clock.now_ms(),
+            producer_id=DEAD_LETTER_PRODUCER_ID,
+            producer_epoch=target.read.dead_letter_epoch,
+            base_sequence=part[0][0].offset + shift,
+        )
+        base = partition.log.bounds().next_offset
+        appended = partition.log.append(batch)
+        now_ms = self._groups.clock.now_ms()
+        stored = batch.header._replace(base_offset=base, append_time_ms=now_ms)
+        partition.producers.apply(stored)
+        partition.unsaved_bytes += batch.header.size_bytes
+        await appended
+        self._note_written(ledger_id, part[-1][0].offset + shift + 1)
+
+    def _note_written(self, ledger_id: LedgerId, count: int) -> None:
+        ledger = self._groups.ledger(ledger_id)
+        if ledger.state.counters.letters_written < count:
+            self._groups.commit_in(ledger_id, [LettersWritten(count)])
 
 
 def is_letter(told: InLedger) -> bool:
@@ -249,15 +230,12 @@ def is_letter(told: InLedger) -> bool:
     return isinstance(event, GivenUp) and event.outcome is Exhausted.DEAD_LETTER
 
 
-def _is_written(target: Partition, topic: TopicRead, end: int) -> bool:
-    """Returns whether all sequences below `end` are in the log."""
-    epoch, next_sequence = target.producers.last_of(DEAD_LETTER_PRODUCER_ID)
-    return epoch == topic.dead_letter_epoch and end <= next_sequence
-
-
-def _tried(letter: Letter) -> None:
-    if not letter.is_tried.done():
-        letter.is_tried.set_result(None)
+def _check_durable(partition: Partition) -> None:
+    """Raises where an earlier try wrote what the disk then failed to keep."""
+    bounds = partition.log.bounds()
+    if bounds.high_watermark < bounds.next_offset:
+        message = f"what was written to {partition.id} is not durable"
+        raise UnavailableError("STORAGE_FAILED", message)
 
 
 async def _read(partition_log: PartitionLog, seed: int, first: int, end: int) -> list[Stamped]:
@@ -268,8 +246,9 @@ async def _read(partition_log: PartitionLog, seed: int, first: int, end: int) ->
         try:
             run = await partition_log.read(offset, FETCH_BYTES)
         except DataLossError as error:
-            offset = int(error.details["next_offset"])
-            log.error("dead letters lost to damage", offset=first, next_offset=offset)
+            next_offset = int(error.details["next_offset"])
+            log.error("dead letters lost to damage", offset=offset, next_offset=next_offset)
+            offset = next_offset
             continue
         except OffsetOutOfRangeError:
             log.error("dead letters lost to retention", offset=offset, end=end)

@@ -1,5 +1,6 @@
 """Groups as an operator sees them: listed, changed, deleted, forgotten when unused."""
 
+import asyncio
 from typing import NamedTuple
 
 import structlog
@@ -76,6 +77,9 @@ class GroupAdmin:
         catalog = self._groups.state.catalog
         in_use = self._offsets.is_in_use(name)
         decided = catalog.decide_delete(name, is_in_use=in_use, is_forced=is_forced)
+        while untried := self._groups.letters.untried(name):  # else they would be lost
+            await asyncio.wait(untried)
+            decided = catalog.decide_delete(name, is_in_use=in_use, is_forced=is_forced)
         done = self._groups.commit(decided)
         self._forget(name)
         await done

@@ -16,6 +16,7 @@ import structlog
 from logbroker.broker.ledger_timer import LedgerTimer
 from logbroker.broker.live_group import LiveGroup
 from logbroker.broker.partitions import Partition, Partitions
+from logbroker.broker.pending_letters import Letter, PendingLetters
 from logbroker.clock import Clock
 from logbroker.errors import LogbrokerError, NotFoundError, UnavailableError
 from logbroker.group import events
@@ -24,7 +25,6 @@ from logbroker.group.group_events import (
     GroupDeleted,
     GroupSeen,
     TokensReserved,
-    TopicAttached,
     TopicDetached,
 )
 from logbroker.group.lease_table import Lease
@@ -40,6 +40,7 @@ from logbroker.group.ledger_events import (
     Keeping,
     Leased,
     LedgerEvent,
+    LettersWritten,
     Moment,
     Released,
     Reset,
@@ -47,6 +48,7 @@ from logbroker.group.ledger_events import (
     Suspected,
     Trimmed,
 )
+from logbroker.group.ledger_state import ENDLESS
 from logbroker.group.ledgers import Ledgers
 from logbroker.group.retry_policy import Exhausted
 from logbroker.record.offset_ranges import Range
@@ -70,19 +72,6 @@ class Answered(NamedTuple):
     ranges: tuple[Range, ...]
 
 
-class Letter(NamedTuple):
-    """A dead letter that is settled in its source, and perhaps not yet written."""
-
-    ledger_id: LedgerId
-    sequence: int
-    """How many dead letters the ledger had before."""
-    event: GivenUp
-    is_durable: "Future[Any] | None"
-    """Done once the journal holds it; None: it does."""
-    is_tried: "Future[None]"
-    """Done once it is written, or could not be for now."""
-
-
 class Groups:
     """The state of all groups, and the live ones among them."""
 
@@ -102,8 +91,7 @@ class Groups:
         self.clock = clock
         self.random = random
         self.timer = LedgerTimer(clock)
-        self.letters: list[Letter] = []
-        """Dead letters that are not yet written, in order."""
+        self.letters = PendingLetters()
         self.on_letter: Callable[[], None] = lambda: None
         self.on_resolved: Callable[[LedgerId], None] = lambda _: None
         self._journal = journal
@@ -132,6 +120,10 @@ class Groups:
             else:
                 groups._forget_letters(event)
             groups.state.apply(event, now)
+        for ledger_id in groups.letters.ledger_ids():
+            known = groups.state.get(ledger_id)
+            written = known.state.counters.letters_written if known else ENDLESS
+            groups.letters.remove_written(ledger_id, written)
         await groups.forget_lost_topics()
         groups._next_token = groups.state.catalog.reserved_end
         await groups._reserve_tokens()
@@ -273,15 +265,43 @@ class Groups:
 
     async def forget_lost_topics(self) -> None:
         """Drops what is known of topics that are not there any more."""
-        lost = {
-            topic.topic_id
+        known = {
+            topic_id: name
             for group in self.state.catalog.groups()
             for topic in group.topics
-            if not self.topics.find(topic.topic_id)
-            and topic.topic not in self.topics.damaged_topics
+            for topic_id, name in (
+                (topic.topic_id, topic.topic),
+                (topic.dead_letter_topic_id, topic.dead_letter_topic),
+            )
         }
-        for topic_id in lost:
-            await self.commit(self.state.catalog.decide_forget_topic(topic_id))
+        for topic_id, name in known.items():
+            is_lost = topic_id and not self.topics.find(topic_id)
+            if is_lost and name not in self.topics.damaged_topics:
+                await self.forget_topic(topic_id)
+
+    async def forget_topic(self, topic_id: str) -> None:
+        """Drops what is known of a topic that is deleted: read by groups, or of dead letters."""
+        catalog = self.state.catalog
+        concerned = [
+            group.group
+            for group in catalog.groups()
+            if any(topic_id in (one.topic_id, one.dead_letter_topic_id) for one in group.topics)
+        ]
+        events: list[Event] = []
+        for name in concerned:
+            for ledger_id, ledger in self.state.of(name, topic_id).items():
+                if not ledger.state.is_parked_from_birth:
+                    continue  # who reads it is told that it is gone
+                self.on_resolved(ledger_id)
+                for lease in ledger.state.leases.all():  # so that members have room again
+                    released = Released(lease.token, tuple(lease.held.ranges()))
+                    events.append(InLedger(ledger_id, released))
+        events += [*catalog.decide_unlink(topic_id), *catalog.decide_forget_topic(topic_id)]
+        done = self.commit(events)
+        for name in concerned:
+            if live := self.live.get(name):
+                live.refresh()
+        await done
 
     def _apply_in_ledger(self, told: InLedger, now: Moment, answered: Answered | None) -> None:
         ledger_id, event = told
@@ -307,7 +327,7 @@ class Groups:
                     self._apply_to_leases(told, now, live, leases, answered)
                 case _:
                     self.state.apply(told, now)
-            if not isinstance(event, Leased | Extended):
+            if not isinstance(event, Leased | Extended | LettersWritten):
                 live.look_into(ledger_id)
         if ledger and ledger.state.is_parked_from_birth and isinstance(event, RESOLVING):
             self.on_resolved(ledger_id)
@@ -349,31 +369,23 @@ class Groups:
         sequence = ledger.state.counters.dead_letters if ledger else 0
         is_tried = asyncio.get_running_loop().create_future()
         letter = Letter(ledger_id, sequence, event, done, is_tried)
-        self.letters.append(letter)
+        self.letters.add(letter)
         return letter
 
     def _forget_letters(self, event: Event) -> None:
-        """Drops letters that nothing asks for any more, or that went where no topic is now."""
+        """Drops letters whose group, or whose records, are gone."""
         match event:
             case GroupDeleted(name):
-                gone = [one for one in self.letters if one.ledger_id.group == name]
+                gone = self.letters.of_group(name)
             case TopicDetached(name, topic_id):
-                gone = self._letters_of(name, topic_id)
-            case TopicAttached(name, topic) if not self._tasks:
-                group = self.state.catalog.find(name)
-                known = group.topic(topic.topic_id) if group else None
-                is_other = known and known.dead_letter_epoch != topic.dead_letter_epoch
-                gone = self._letters_of(name, topic.topic_id) if is_other else []
+                gone = self.letters.of_group(name, topic_id)
             case _:
                 return
+        if gone and self._tasks:
+            what = type(event).__name__
+            log.error("dead letters not written, and lost", group=name, why=what, count=len(gone))
         for letter in gone:
             self.letters.remove(letter)
-            if not letter.is_tried.done():
-                letter.is_tried.set_result(None)
-
-    def _letters_of(self, group: str, topic_id: str) -> list[Letter]:
-        wanted = (group, topic_id)
-        return [one for one in self.letters if one.ledger_id[:2] == wanted]
 
     # The journal
 

@@ -87,15 +87,20 @@ class Leasing:
         NotFoundError where the topic is gone; OffsetOutOfRangeError by the group's policy;
         InvalidError (RESPONSE_TOO_LARGE) for a batch over `response_bytes`.
         """
+        try:
+            return await self._lease(ledger_id, holding, limits, lease_ms)
+        except NotFoundError:
+            if ledger_id.topic_id in holding.topic_ids:
+                raise
+            return None  # somebody deleted the dead-letter topic
+
+    async def _lease(
+        self, ledger_id: LedgerId, holding: Holding, limits: Limits, lease_ms: int | None
+    ) -> Delivery | None:
         groups = self._groups
         live = groups.live_group(ledger_id.group)
         ledger = groups.ledger(ledger_id)
-        try:
-            found = groups.partition(ledger_id)
-        except NotFoundError:
-            if live.source_of(ledger_id.topic_id) != ledger_id.topic_id:
-                return None  # somebody deleted the dead-letter topic
-            raise
+        found = groups.partition(ledger_id)
         seed = found.id.seed
         share = min(limits.record_count, share_of(ledger.settings.max_unsettled))
         limits = limits._replace(record_count=share)

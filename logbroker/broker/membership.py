@@ -224,12 +224,10 @@ class Membership:
             for member in self.members(group):
                 if topic.topic_id in member.holding.topic_ids:
                     member.end(failure)
-        groups = self._groups
-        readers = groups.state.catalog.reading(topic.topic_id)
-        await groups.commit(groups.state.catalog.decide_forget_topic(topic.topic_id))
+        readers = self._groups.state.catalog.reading(topic.topic_id)
+        await self._groups.forget_topic(topic.topic_id)
         for reader in readers:
-            if live := groups.live.get(reader.group):
-                live.refresh()
+            if live := self._groups.live.get(reader.group):
                 for holding in live.holdings.values():
                     if topic.topic_id in holding.topic_ids:
                         holding.end(failure)

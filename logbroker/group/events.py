@@ -54,6 +54,7 @@ from logbroker.group.ledger_events import (
     Leased,
     LedgerEvent,
     LedgerRestored,
+    LettersWritten,
     Ranges,
     Redriven,
     Reset,
@@ -140,6 +141,8 @@ def _told(event: LedgerEvent) -> tuple[str, dict[str, Any]]:
             values = _failed(ranges, cause, failures, first_ms, at_ms, reason)
             values |= {"x": outcome, **({"h": 1} if holds else {})}
             return "give_up", {**values, **({"k": _text(key)} if key is not None else {})}
+        case LettersWritten(end):
+            return "written", {"n": end}
         case Suspected(_, ranges):
             return "suspect", {"r": _edges(ranges)}
         case Skipped(ranges):
@@ -222,6 +225,7 @@ LEDGER_DECODERS: dict[str, Callable[[dict[str, Any]], LedgerEvent]] = {
     "deliver": lambda values: Delivered(_ranges(values["r"])),
     "fail": _read_failed,
     "give_up": _read_given_up,
+    "written": lambda values: LettersWritten(int(values["n"])),
     "suspect": lambda values: Suspected(0, _ranges(values["r"])),
     "skip": lambda values: Skipped(_ranges(values["r"])),
     "redrive": lambda values: Redriven(_ranges(values["r"])),

@@ -99,6 +99,20 @@ class GroupCatalog:
         """Returns what the deletion of a topic means for all groups."""
         return [TopicDetached(group.group, topic_id) for group in self.reading(topic_id)]
 
+    def decide_unlink(self, dead_letter_topic_id: str) -> list[GroupEvent]:
+        """Returns what the deletion of a dead-letter topic means for its group.
+
+        What was parked there is forgotten; the next dead letter has a new topic made.
+        """
+        return [
+            TopicAttached(
+                group.group, replace(topic, dead_letter_topic="", dead_letter_topic_id="")
+            )
+            for group in self.groups()
+            for topic in group.topics
+            if dead_letter_topic_id and topic.dead_letter_topic_id == dead_letter_topic_id
+        ]
+
     def decide_delete(
         self, group: str, *, is_in_use: bool, is_forced: bool = False
     ) -> list[GroupEvent]:

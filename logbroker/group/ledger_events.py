@@ -108,6 +108,12 @@ class GivenUp(NamedTuple):
     """Of the one record, where it holds its key."""
 
 
+class LettersWritten(NamedTuple):
+    """The ledger's first so many dead letters, since it began, are in a dead-letter topic."""
+
+    end: int
+
+
 class Released(NamedTuple):
     """The ranges are given back, or taken back: not done, not failed."""
 
@@ -222,6 +228,7 @@ LedgerEvent = (
     | Acknowledged
     | Failed
     | GivenUp
+    | LettersWritten
     | Released
     | Suspected
     | Due
@@ -245,6 +252,7 @@ KEEPING: dict[type[LedgerEvent], Keeping] = {
     Acknowledged: Keeping.FIRST,
     Failed: Keeping.FIRST,
     GivenUp: Keeping.FIRST,
+    LettersWritten: Keeping.LATER,  # asked for only where the topic is gone
     Released: Keeping.NEVER,  # a replay has no leases, so it is available there anyway
     Suspected: Keeping.LATER,
     Due: Keeping.NEVER,  # a replay finds out by itself

@@ -33,6 +33,7 @@ from logbroker.group.ledger_events import (
     Leased,
     LedgerEvent,
     LedgerRestored,
+    LettersWritten,
     Moment,
     Ranges,
     Redriven,
@@ -68,6 +69,8 @@ class Counters(NamedTuple):
     expired_unsettled: int = 0
     skipped: int = 0
     resets: int = 0
+    letters_written: int = 0
+    """Of the dead letters, those known to have come to a dead-letter topic, deleted or not."""
 
 
 class LedgerState:
@@ -90,6 +93,7 @@ class LedgerState:
             Acknowledged: self._acknowledged,
             Failed: self._failed,
             GivenUp: self._given_up,
+            LettersWritten: self._letters_written,
             Released: self._released,
             Suspected: self._suspected,
             Due: self._due,
@@ -210,6 +214,11 @@ class LedgerState:
                 self._count(discarded=1, ranges=event.ranges)
             case Exhausted.BLOCK:
                 pass
+
+    def _letters_written(self, event: LettersWritten, now: Moment) -> None:
+        written = max(event.end, self.counters.letters_written)
+        known = max(written, self.counters.dead_letters)  # damage may have taken some
+        self.counters = self.counters._replace(letters_written=written, dead_letters=known)
 
     def _released(self, event: Released, now: Moment) -> None:
         self.leases.lose(event.token, event.ranges)

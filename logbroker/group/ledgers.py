@@ -78,6 +78,9 @@ class Ledgers:
                 for other in group.topics:
                     if other.topic == topic.topic and other.topic_id != topic.topic_id:
                         self._forget_topic(group, other)
+                known = group.topic(topic.topic_id)
+                if known and known.dead_letter_topic_id != topic.dead_letter_topic_id:
+                    self._forget(name, known.dead_letter_topic_id)
             case TopicDetached(name, topic_id) if group := self.catalog.find(name):
                 if known := group.topic(topic_id):
                     self._forget_topic(group, known)
@@ -105,7 +108,10 @@ class Ledgers:
 
     def _forget_topic(self, group: Group, topic: TopicRead) -> None:
         for topic_id in (topic.topic_id, topic.dead_letter_topic_id):
-            if topic_id:
-                self.redrives.forget(group.group, topic_id)
-                for ledger_id in self.of(group.group, topic_id):
-                    del self._ledgers[ledger_id]
+            self._forget(group.group, topic_id)
+
+    def _forget(self, group: str, topic_id: str) -> None:
+        if topic_id:
+            self.redrives.forget(group, topic_id)
+            for ledger_id in self.of(group, topic_id):
+                del self._ledgers[ledger_id]

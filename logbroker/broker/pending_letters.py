@@ -1,0 +1,91 @@
+"""Dead letters that are settled in their source and not yet in their topic, by ledger, in order."""
+
+from asyncio import Future
+from collections import deque
+from itertools import islice
+from typing import Any, NamedTuple
+
+from logbroker.group.events import LedgerId
+from logbroker.group.ledger_events import GivenUp
+
+
+class Letter(NamedTuple):
+    """What was given up in one step: some records of one ledger, for one reason."""
+
+    ledger_id: LedgerId
+    sequence: int
+    """How many dead letters the ledger had before."""
+    event: GivenUp
+    is_durable: "Future[Any] | None"
+    """Done once the journal holds it; None: it does."""
+    is_tried: "Future[None]"
+    """Done once it is written, or could not be for now."""
+
+    @property
+    def end(self) -> int:
+        """Returns how many the ledger has with these."""
+        return self.sequence + sum(end - first for first, end in self.event.ranges)
+
+    def holds(self, offset: int) -> bool:
+        """Returns whether this record of the source is among them."""
+        return any(first <= offset < end for first, end in self.event.ranges)
+
+    def tried(self) -> None:
+        """Lets those go on who wait for it to be tried."""
+        if not self.is_tried.done():
+            self.is_tried.set_result(None)
+
+
+class PendingLetters:
+    """Appended to as they are decided; taken off as they are written."""
+
+    def __init__(self) -> None:
+        self._letters: dict[LedgerId, deque[Letter]] = {}
+
+    def add(self, letter: Letter) -> None:
+        """Takes one in, behind those of its ledger."""
+        self._letters.setdefault(letter.ledger_id, deque()).append(letter)
+
+    def ledger_ids(self) -> list[LedgerId]:
+        """Returns where there are any."""
+        return list(self._letters)
+
+    def of(self, ledger_id: LedgerId, max_count: int | None = None) -> list[Letter]:
+        """Returns those of a ledger, at most so many, in order."""
+        return list(islice(self._letters.get(ledger_id, ()), max_count))
+
+    def find(self, ledger_id: LedgerId, offset: int) -> Letter | None:
+        """Returns the one that this record of the source is on its way with."""
+        letters = self._letters.get(ledger_id, ())
+        return next((letter for letter in letters if letter.holds(offset)), None)
+
+    def of_group(self, group: str, topic_id: str | None = None) -> list[Letter]:
+        """Returns those of a group, of one of its topics perhaps."""
+        return [
+            letter
+            for ledger_id, letters in self._letters.items()
+            if ledger_id.group == group and topic_id in (None, ledger_id.topic_id)
+            for letter in letters
+        ]
+
+    def untried(self, group: str) -> "list[Future[None]]":
+        """Returns what ends once a group's dead letters are written, or could not be for now."""
+        return [one.is_tried for one in self.of_group(group) if not one.is_tried.done()]
+
+    def remove(self, letter: Letter) -> None:
+        """Drops one, written or not; nothing if it is not there any more."""
+        letters = self._letters.get(letter.ledger_id, deque())
+        if letter in letters:
+            letters.remove(letter)
+        if not letters:
+            self._letters.pop(letter.ledger_id, None)
+        letter.tried()
+
+    def remove_written(self, ledger_id: LedgerId, end: int) -> None:
+        """Drops those of a ledger of which the last is known to be in its topic."""
+        for letter in self.of(ledger_id):
+            if letter.end <= end:
+                self.remove(letter)
+
+    def __bool__(self) -> bool:
+        return bool(self._letters)
