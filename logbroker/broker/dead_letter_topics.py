@@ -12,9 +12,13 @@ from logbroker.broker.coordinator import Coordinator
 from logbroker.broker.groups import Groups
 from logbroker.broker.partitions import Partition
 from logbroker.config import Durability
-from logbroker.errors import AlreadyExistsError, NotFoundError
+from logbroker.errors import AlreadyExistsError, DataLossError, NotFoundError
+from logbroker.group.dead_letter import is_dead_letter_of
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.group import TopicRead
+from logbroker.limits import FETCH_BYTES
+from logbroker.record.batch import Batch
+from logbroker.record.columns import decode_records
 from logbroker.topic.names import dead_letter_topic
 from logbroker.topic.producers import OWN_PRODUCER_ID
 from logbroker.topic.topic import Topic, TopicSettings
@@ -88,9 +92,9 @@ class DeadLetterTopics:
         await self._link(ledger_id.group, source, target)
 
     async def link_if_there(self, group: str, source: Topic) -> None:
-        """Links a dead-letter topic that is there already, of a group that was deleted.
+        """Links a dead-letter topic that is there already, of a group or topic that was deleted.
 
-        All that lies in it is parked.
+        What lies in it is parked, but for what an earlier topic of that name left there.
         """
         found = self._named(dead_letter_topic(source.topic, group))
         if found and _is_of(found, group, source):
@@ -102,11 +106,12 @@ class DeadLetterTopics:
     async def _link(self, group: str, source: Topic, target: Topic) -> None:
         groups = self._groups
         catalog = groups.state.catalog
+        partitions = [groups.partitions.get(one) for one in target.partitions()]
+        starts = [await _start(one, target, source) for one in partitions]
         known = catalog.get(group).topic(source.topic_id)
         if known is None:
             message = f"group {group!r} does not read {source.topic!r}"
             raise NotFoundError("TOPIC_NOT_FOUND", message, topic=source.topic)
-        partitions = [groups.partitions.get(one) for one in target.partitions()]
         decided: list[Event] = []
         if known.dead_letter_topic_id != target.topic_id:
             linked = replace(
@@ -118,17 +123,39 @@ class DeadLetterTopics:
             decided += catalog.decide_attach(group, linked)
         attached = groups.commit(decided)
         started: list[Event] = []
-        for partition in partitions:
+        for partition, start in zip(partitions, starts, strict=True):
             ledger_id = LedgerId(group, target.topic_id, partition.id.partition)
             if groups.state.get(ledger_id) is None:
                 ledger = groups.state.new_ledger(ledger_id)
-                start = partition.log.bounds().log_start_offset
                 started += [InLedger(ledger_id, event) for event in ledger.decide_start(start)]
         done = groups.commit(started)
         if live := groups.live.get(group):
             live.refresh()
         await attached
         await done
+
+
+async def _start(partition: Partition, target: Topic, source: Topic) -> int:
+    """Returns where the dead letters of the source begin, behind those of an earlier one."""
+    bounds = partition.log.bounds()
+    offset = bounds.log_start_offset
+    if target.source_topic_id == source.topic_id:
+        return offset
+    while offset < bounds.high_watermark:
+        try:
+            run = await partition.log.read(offset, FETCH_BYTES)
+        except DataLossError as error:
+            offset = int(error.details["next_offset"])
+            continue
+        at = 0
+        while at < len(run.batches):
+            batch = Batch.decode(run.batches, partition.id.seed, at)
+            at += batch.header.size_bytes
+            for record in decode_records(batch):
+                if record.offset >= offset and is_dead_letter_of(record.headers, source.topic_id):
+                    return record.offset
+        offset = run.next_offset
+    return bounds.high_watermark
 
 
 def _is_of(found: Topic, group: str, source: Topic) -> bool:

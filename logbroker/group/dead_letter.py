@@ -82,3 +82,8 @@ def with_last_failure(letter: DeadLetter, failure: Failure | None) -> DeadLetter
 def is_dead_letter(headers: Iterable[Header]) -> bool:
     """Returns whether the record carries our headers."""
     return any(header.name in FIELDS for header in headers)
+
+
+def is_dead_letter_of(headers: Iterable[Header], topic_id: str) -> bool:
+    """Returns whether the record came from this incarnation of a topic."""
+    return Header(NAMES["topic_id"], topic_id.encode()) in headers

@@ -394,3 +394,22 @@ async def test_every_record_given_up_comes_to_a_dead_letter_topic_once_whatever_
 def values_in(log):
     """Returns what is in the log of a partition, deleted or not."""
     return [record.value for batch in log._batches for record in decode_records(batch)]
+
+
+async def test_of_a_topic_made_again_the_own_dead_letters_are_found_again_and_the_old_are_not():
+    async with topic_on() as broker:
+        for value in (b"old", b"new"):
+            await broker.produce("a", "", 0, batch_of(value))
+            async with member_on(broker) as member:
+                await reject(broker, member, 0, 1, reason=value.decode())
+            if value == b"old":
+                await broker.delete_topic("a", "")
+                await broker.create_topic("a", 1, TopicSettings())
+        await broker.delete_group("g", is_forced=True)
+        async with member_on(broker):
+            found, _ = await broker.list_dead_letters(
+                LETTERS, with_resolved=False, page_size=0, page_token=""
+            )
+            assert [one.letter.reason for one in found] == ["new"]
+            assert [one.parked for one in broker.group_dead_letters("g")] == [1]
+        assert await values_of(broker, DEAD) == [b"old", b"new"], "still there to be read"

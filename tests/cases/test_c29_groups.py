@@ -161,7 +161,6 @@ async def test_c29_what_waited_in_the_old_topic_comes_no_more():
             assert (await member.settle(held)).committed_offset == 2
 
 
-@pytest.mark.xfail(strict=True, reason="dead letters of the old topic are taken for the new one's")
 async def test_c29_dead_letters_of_the_old_topic_are_none_of_the_new_one():
     async with serving(partition_count=1) as calls:
         for incarnation in (b"old", b"new"):
