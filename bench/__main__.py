@@ -17,6 +17,7 @@ from typing import Any
 import grpc
 import uvloop
 
+from bench.fan_out import FanOut
 from bench.fetch import Fetch
 from bench.lab import Lab, Question, open_lab
 from bench.latency import Latency
@@ -38,6 +39,7 @@ QUESTIONS: dict[str, Callable[[Lab], Question]] = {
     "publish": PublishOne,
     "send": SendEach,
     "settle": Settle,
+    "fan_out": FanOut,
     "latency": Latency,
     "waiting": Waiting,
     "start": Start,

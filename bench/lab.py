@@ -35,7 +35,9 @@ class Lab:
     directory: Path
     bare: BareStreams
     bare_as_it_comes: BareProcesses
+    broker_process: BrokerProcess
     client: Client
+    """Of that broker."""
     samples: Samples = field(default_factory=Samples)
     _numbers: "count[int]" = field(default_factory=count)
 
@@ -111,5 +113,6 @@ async def open_lab(scale: Scale, parent: Path) -> AsyncIterator[Lab]:
             directory=directory,
             bare=bare,
             bare_as_it_comes=bare_as_it_comes,
+            broker_process=broker,
             client=client,
         )

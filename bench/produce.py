@@ -79,11 +79,16 @@ async def batches_per_second(lab: Lab, settings: TopicSettings, shape: Shape) ->
         lab.topic(settings) as topic,
         lab.client.producer(topic, max_batch_bytes=64 << 20) as producer,
     ):
-        records = records_of(shape)
-        await _check(await producer.send_many(*records[0], partition=0), 0)  # it is connected now
-        begun = perf_counter()
-        sent = await _send(producer, records, begun + lab.scale.seconds)
-        return sent / (perf_counter() - begun)
+        return await send_for(producer, shape, lab.scale.seconds)
+
+
+async def send_for(producer: Producer, shape: Shape, seconds: float) -> float:
+    """Sends to an empty partition for so long; returns batches answered a second."""
+    records = records_of(shape)
+    await _check(await producer.send_many(*records[0], partition=0), 0)  # it is connected now
+    begun = perf_counter()
+    sent = await _send(producer, records, begun + seconds)
+    return sent / (perf_counter() - begun)
 
 
 async def _send(producer: Producer, records: list[Records], end: float) -> int:

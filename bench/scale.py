@@ -23,6 +23,8 @@ class Scale:
     """Written and read, over all rounds together, while the broker's memory is watched."""
     group_bytes: int
     """What a group reads for one row of one round."""
+    group_seconds: float
+    """How long several groups read for one row of one round."""
     waiting_count: int
     """Records that wait to be tried again."""
     idle_seconds: float
@@ -41,6 +43,7 @@ SCALES = {
         unclean_bytes=256 << 20,
         memory_bytes=1 << 30,
         group_bytes=96 << 20,
+        group_seconds=1,
         waiting_count=100_000,
         idle_seconds=2,
         commit_count=100_000,
@@ -54,6 +57,7 @@ SCALES = {
         unclean_bytes=64 << 20,
         memory_bytes=192 << 20,
         group_bytes=16 << 20,
+        group_seconds=0.3,
         waiting_count=20_000,
         idle_seconds=1,
         commit_count=20_000,
@@ -67,6 +71,7 @@ SCALES = {
         unclean_bytes=2 << 20,
         memory_bytes=4 << 20,
         group_bytes=1 << 20,
+        group_seconds=0.05,
         waiting_count=1_000,
         idle_seconds=0.2,
         commit_count=1_000,

@@ -27,6 +27,8 @@ GOALS = {
     "partition order, automatic",
     "none order, each acknowledged",
     "none order, worker of 16",
+    "5 groups, handlers of 2 ms",
+    "producer of 200 batches/s, 5 groups follow",
     "to a consumer's loop p50",
     "to a worker's handler p50",
     "RSS, 1,000 waiting, difference",
