@@ -1,25 +1,39 @@
 """How long until a record that is published is in the hands of a group's handler?
 
-One record at a time: the next is published when the one before was handled and its receipt
-is there. Publisher and handler are one process, so one clock times both; beside it stands a
-message and its answer on a bare stream.
+One record at a time, with nothing else under way: the next is published a few ms after the
+one before was handled, when it is settled and all is still. Beside it stands a message and its
+answer on a bare stream, at the same pace. Publisher and handler are one process, so one clock
+times both.
+
+`in a row` is the next one published at once when the one before is handled, while broker and
+client have its settlement to see to; beside it messages on the bare stream in a row.
 """
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from time import perf_counter
 
 from bench.bare import Ping
 from bench.lab import WRITTEN, Lab
-from bench.publish import BLOCKS, PERCENTILES, percentile_of, ping_times
+from bench.publish import BLOCKS, PERCENTILES, percentile_of
 from bench.records import Shape, records_of, request_bytes
 from bench.rows import AtMost, Row
 from logbroker.client.consumer import Consumer
 from logbroker.client.delivered import Delivered
 from logbroker.client.producer import Producer
 
+Once = Callable[[], Awaitable[float]]
+
 SHAPE = Shape(100, 1)
 PING, LOOP, WORKER = "ping-pong beside deliveries", "to a consumer's loop", "to a worker's handler"
+IN_A_ROW = "in a row"
+PAUSE_S = 0.003
+"""After this nothing is left to do of a record."""
+ONE_AT_A_TIME = 0.25
+"""Of the scale's records, which are many for what has a pause after each."""
 P50_GOAL = AtMost(3)
 TIMEOUT_S = 60
 """For a block: a record that is not delivered is a failure, and no endless wait."""
@@ -33,8 +47,8 @@ class Latency:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._stack = AsyncExitStack()
-        self._producers: dict[str, Producer] = {}
         self._ping: Ping | None = None
+        self._ways: dict[str, Once] = {PING: self._message}
         self._handled: asyncio.Future[float]
 
     async def prepare(self) -> None:
@@ -44,24 +58,26 @@ class Latency:
         self._stack.push_async_callback(self._ping.close)
         for name in (LOOP, WORKER):
             topic = await enter(lab.topic(WRITTEN))
-            self._producers[name] = await enter(lab.client.producer(topic))
+            producer = await enter(lab.client.producer(topic))
             if name == WORKER:
                 await enter(lab.client.worker("latency", topic, self._handle))
             else:
                 consumer = await enter(lab.client.consumer("latency-loop", topic))
                 reading = asyncio.create_task(self._read(consumer))
                 self._stack.callback(reading.cancel)
-            await self._deliver(name, 10)
+            self._ways[name] = partial(self._record, producer)
+            await self._times(self._ways[name], 10, 0)
 
     async def run_round(self) -> None:
         """Measures all in turns."""
-        assert self._ping
-        each = max(1, self._lab.scale.publish_count // BLOCKS)
-        taken: dict[str, list[float]] = {PING: [], LOOP: [], WORKER: []}
+        in_a_row = max(1, self._lab.scale.publish_count // BLOCKS)
+        single = max(1, int(in_a_row * ONE_AT_A_TIME))
+        taken: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(BLOCKS):
-            taken[PING] += await ping_times(self._ping, each)
-            taken[LOOP] += await self._deliver(LOOP, each)
-            taken[WORKER] += await self._deliver(WORKER, each)
+            for name, once in self._ways.items():
+                taken[name] += await self._times(once, single, PAUSE_S)
+            for name, once in self._ways.items():
+                taken[f"{name}, {IN_A_ROW}"] += await self._times(once, in_a_row, 0)
         for percentile, part in PERCENTILES.items():
             for name, times in taken.items():
                 self._lab.samples.add(f"{name} {percentile}", percentile_of(times, part) * 1e6)
@@ -71,28 +87,42 @@ class Latency:
         await self._stack.aclose()
 
     def rows(self) -> list[Row]:
-        """Returns a row for each percentile of each of the three."""
-        rows = [Row(name=f"{PING} {percentile}", unit="us") for percentile in PERCENTILES]
-        for name in (LOOP, WORKER):
-            p50 = f"{name} p50"
-            rows += [
-                Row(name=p50, unit="us", limit=f"{PING} p50", goal=P50_GOAL),
-                Row(name=f"{name} p99", unit="us", limit=p50),
-                Row(name=f"{name} p99.9", unit="us", limit=p50),
-            ]
+        """Returns a row for each percentile of each, one at a time and in a row."""
+        rows = []
+        for how, goal in {"": P50_GOAL, f", {IN_A_ROW}": None}.items():
+            ping = f"{PING}{how}"
+            rows += [Row(name=f"{ping} {percentile}", unit="us") for percentile in PERCENTILES]
+            for name in (LOOP, WORKER):
+                p50 = f"{name}{how} p50"
+                rows += [
+                    Row(name=p50, unit="us", limit=f"{ping} p50", goal=goal),
+                    Row(name=f"{name}{how} p99", unit="us", limit=p50),
+                    Row(name=f"{name}{how} p99.9", unit="us", limit=p50),
+                ]
         return rows
 
-    async def _deliver(self, name: str, count: int) -> list[float]:
-        producer, times = self._producers[name], []
-        value, key = (column[0] for column in records_of(SHAPE)[0])
-        loop = asyncio.get_running_loop()
+    async def _times(self, once: Once, count: int, pause_s: float) -> list[float]:
+        times = []
         async with asyncio.timeout(TIMEOUT_S):
             for _ in range(count):
-                self._handled = loop.create_future()
-                begun = perf_counter()
-                await producer.publish(value, key)
-                times.append(await self._handled - begun)
+                times.append(await once())
+                if pause_s:
+                    await asyncio.sleep(pause_s)
         return times
+
+    async def _message(self) -> float:
+        assert self._ping
+        begun = perf_counter()
+        await self._ping()
+        return perf_counter() - begun
+
+    async def _record(self, producer: Producer) -> float:
+        """Returns how long a record takes to its handler, when its receipt is there as well."""
+        value, key = (column[0] for column in records_of(SHAPE)[0])
+        self._handled = asyncio.get_running_loop().create_future()
+        begun = perf_counter()
+        await producer.publish(value, key)
+        return await self._handled - begun
 
     async def _handle(self, record: Delivered) -> None:
         assert record.value

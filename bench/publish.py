@@ -51,11 +51,10 @@ class PublishOne:
 
     async def run_round(self) -> None:
         """Measures all in turns."""
-        assert self._ping
         each = max(1, self._lab.scale.publish_count // BLOCKS)
         taken: dict[str, list[float]] = {PING: [], "written": [], SYNC: [], "synced": []}
         for _ in range(BLOCKS):
-            taken[PING] += await ping_times(self._ping, each)
+            taken[PING] += await self._pings(each)
             taken["written"] += await self._publish("written", each)
             taken[SYNC] += self._syncs(each)
             taken["synced"] += await self._publish("synced", each)
@@ -85,6 +84,15 @@ class PublishOne:
             ]
         return rows
 
+    async def _pings(self, count: int) -> list[float]:
+        assert self._ping
+        times = []
+        for _ in range(count):
+            begun = perf_counter()
+            await self._ping()
+            times.append(perf_counter() - begun)
+        return times
+
     async def _publish(self, name: str, count: int) -> list[float]:
         producer, times = self._producers[name], []
         value, key = (column[0] for column in records_of(SHAPE)[0])
@@ -102,16 +110,6 @@ class PublishOne:
             os.fdatasync(self._file)
             times.append(perf_counter() - begun)
         return times
-
-
-async def ping_times(ping: Ping, count: int) -> list[float]:
-    """Returns how long messages take that go alone, each with its answer."""
-    times = []
-    for _ in range(count):
-        begun = perf_counter()
-        await ping()
-        times.append(perf_counter() - begun)
-    return times
 
 
 def percentile_of(times: list[float], part: float) -> float:
