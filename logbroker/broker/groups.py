@@ -1,8 +1,8 @@
 """Groups and their ledgers: what is decided is journaled, applied, and told to whom it concerns.
 
 No `await` lies between a decision and its `commit`. Events whose answer must wait are
-journaled at once; deliveries with the next of these, or at the end of the loop's turn. A
-journal that refuses leaves everything as it was.
+journaled at once; deliveries with the next of these, or a moment later. A journal that
+refuses leaves everything as it was.
 """
 
 import asyncio
@@ -50,6 +50,7 @@ from logbroker.group.ledger_events import (
 )
 from logbroker.group.ledger_state import ENDLESS
 from logbroker.group.ledgers import Ledgers
+from logbroker.group.progress import has_nothing_to_give
 from logbroker.group.retry_policy import Exhausted
 from logbroker.record.offset_ranges import Range
 from logbroker.storage.engine import Engine, PartitionLog
@@ -58,6 +59,10 @@ from logbroker.topic.catalog import TopicCatalog
 from logbroker.topic.names import GROUPS_TOPIC
 
 TOKENS_RESERVED_AT_ONCE = 1_000_000
+
+LATER_MS = 10
+"""The longest that what nothing waits for stays out of the journal: mostly an answer comes first,
+and both share a flush."""
 
 RESOLVING = (Acknowledged, Discarded, Trimmed, Skipped)
 """What settles dead letters in their ledger."""
@@ -96,6 +101,7 @@ class Groups:
         self.on_resolved: Callable[[LedgerId], None] = lambda _: None
         self._journal = journal
         self._later: list[bytes] = []
+        self._is_flushing_soon = False
         self._next_token = 1
         self._tokens_end = 1
         """Tokens below are durably reserved."""
@@ -236,9 +242,10 @@ class Groups:
             self._later.clear()
             done.add_done_callback(_seen)
         elif written:
-            if not self._later:
-                asyncio.get_running_loop().call_soon(self._flush)
             self._later += written
+            if self._tasks and not self._is_flushing_soon:
+                self._is_flushing_soon = True
+                self.spawn(self._flush_soon())
         now = self.moment()
         tried = []
         for event in decided:
@@ -327,12 +334,26 @@ class Groups:
                     self._apply_to_leases(told, now, live, leases, answered)
                 case _:
                     self.state.apply(told, now)
-            if not isinstance(event, Leased | Extended | LettersWritten):
+            if self._may_give(event, ledger_id, ledger, live):
                 live.look_into(ledger_id)
         if ledger and ledger.state.is_parked_from_birth and isinstance(event, RESOLVING):
             self.on_resolved(ledger_id)
         if ledger:
             self.timer.arm(ledger_id, ledger.next_deadline_ms())
+
+    def _may_give(
+        self, event: LedgerEvent, ledger_id: LedgerId, ledger: Ledger, live: LiveGroup
+    ) -> bool:
+        """Returns whether there may be something to lease after this event."""
+        if not isinstance(event, Acknowledged):
+            return not isinstance(event, Leased | Extended | LettersWritten)
+        if ledger_id not in live.watched:
+            return True  # nobody would hear of more
+        try:
+            mark = self.partition(ledger_id).log.bounds().high_watermark
+        except LogbrokerError:
+            return False
+        return not has_nothing_to_give(ledger, mark)
 
     def _apply_to_leases(
         self,
@@ -388,6 +409,11 @@ class Groups:
             self.letters.remove(letter)
 
     # The journal
+
+    async def _flush_soon(self) -> None:
+        await self.clock.wait_until(self.clock.monotonic_ms() + LATER_MS)
+        self._is_flushing_soon = False
+        self._flush()
 
     def _flush(self) -> None:
         if not self._later:

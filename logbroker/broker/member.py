@@ -158,8 +158,10 @@ class Member:
             except LogbrokerError as error:
                 self.end(error)
                 delivery = None
-            if delivery or news != NOTHING:
-                return news, delivery
+            if delivery:
+                return news._replace(caught_up=news.caught_up + self._untold()), delivery
+            if news != NOTHING:
+                return news, None
             if self.failure or not all(self._caught_up.values()):
                 continue
             try:
@@ -185,17 +187,21 @@ class Member:
                 extended += first
             self._answers.popleft()
         self._reopen(one.ledger_id for one in taken_back)
-        untold = [place for place, is_told in self._caught_up.items() if not is_told]
-        for place in untold:
-            self._caught_up[place] = True
         return News(
             joined,
             None if assigned is None else self._named(assigned),
             tuple(taken_back),
             tuple(settled),
             tuple(extended),
-            self._named(untold),
+            self._untold(),
         )
+
+    def _untold(self) -> tuple[tuple[str, int], ...]:
+        """Returns the partitions that are caught up and not told to be, which they are now."""
+        untold = [place for place, is_told in self._caught_up.items() if not is_told]
+        for place in untold:
+            self._caught_up[place] = True
+        return self._named(untold)
 
     async def _lease(self) -> Delivery | None:
         """Returns the next delivery, from one ledger after the other."""
@@ -211,8 +217,12 @@ class Member:
             delivery = await self._leasing.lease(ledger_id, holding, room)
             if delivery:
                 self._reopen((ledger_id,))
-                return delivery
+                holding.forget(ledger_id)
+                if not self._has_given_all(ledger_id):
+                    holding.look_into(ledger_id)
             self._watch(ledger_id)
+            if delivery:
+                return delivery
         return None
 
     def _room(self) -> Limits | None:

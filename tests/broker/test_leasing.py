@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from logbroker.broker.groups import LATER_MS
 from logbroker.broker.membership import MemberSpec
 from logbroker.broker.settle import Settlement
 from logbroker.group.record_state import Cause
@@ -133,4 +134,41 @@ async def test_no_more_is_read_than_can_go_once_the_size_of_records_is_known():
         assert ends(await deliveries(broker, member)) == [(1_000, 1_500), (1_500, 2_000)]
         one = len((await read(0, 1)).batches)
         assert sizes == [7 * one] * 2
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_a_member_hears_with_the_last_records_that_it_is_caught_up():
+    async with topic_on() as broker:
+        await fill(broker, 300, 300)
+        member = await joined(broker, 1_000)
+        told = []
+        for _ in range(3):
+            coming = asyncio.ensure_future(member.next())
+            await broker.clock.advance(0)
+            news, delivery = await coming
+            told.append((delivery and delivery.runs[-1].end, news.caught_up))
+        assert told == [(None, ()), (300, ()), (600, (("a", 0),))]
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_a_delivery_is_journaled_with_its_answer_or_a_moment_later():
+    async with topic_on() as broker:
+        await fill(broker, 1, 1)
+        [journal] = [log for key, log in broker.engine._logs.items() if key[0] == "__groups"]
+
+        def written():
+            return journal.bounds().next_offset
+
+        member = await joined(broker, 1)
+        await broker.clock.advance(LATER_MS)
+        before = written()
+        [(token, *_)] = await deliveries(broker, member)
+        assert written() == before
+        await acknowledge(member, token, 0, 1)
+        assert written() == before + 2
+        [_] = await deliveries(broker, member)
+        await broker.clock.advance(LATER_MS - 1)
+        assert written() == before + 2
+        await broker.clock.advance(1)
+        assert written() == before + 3
         await broker.leave(member, has_vanished=False)
