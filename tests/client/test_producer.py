@@ -249,9 +249,9 @@ async def test_a_producer_lives_through_restarts_of_the_broker(idempotent):
 
 
 async def test_nothing_sent_is_unreachable_and_no_doubt():
-    async with RestartableBroker() as broker, Client(broker.address, timeout_ms=300) as client:
+    async with RestartableBroker() as broker, Client(broker.address, timeout_ms=1_500) as client:
         await client.admin.create_topic("t")
-        producer = client.producer("t", delivery_timeout_ms=300)
+        producer = client.producer("t", delivery_timeout_ms=1_500)
         await producer.publish(b"v")
         await broker.stop()
         await asyncio.sleep(0.05)  # until the connection is known to be lost
