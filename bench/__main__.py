@@ -100,7 +100,7 @@ def _machine() -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the same in under 50 s")
+    parser.add_argument("--quick", action="store_true", help="the same in about a minute")
     parser.add_argument("--scale", choices=SCALES, default="full", help="how much is measured")
     parser.add_argument("--rounds", type=int, metavar="N", help="instead of the scale's")
     parser.add_argument("--only", nargs="+", choices=QUESTIONS, help="these questions alone")
