@@ -73,20 +73,15 @@ class DeadLetterTopics:
             raise NotFoundError("TOPIC_NOT_FOUND", message, topic_id=ledger_id.topic_id)
         name = dead_letter_topic(source.topic, ledger_id.group)
         self.check_name(ledger_id.group, source)
+        # what the source may lose in a power cut is one thing, what a group failed at another
+        settings = TopicSettings(durability=Durability.SYNCED, retention_ms=0, retention_bytes=0)
         try:
-            target = groups.topics.get(name)
-        except NotFoundError:
-            # what the source may lose in a power cut is one thing, what a group failed at another
-            settings = TopicSettings(
-                durability=Durability.SYNCED, retention_ms=0, retention_bytes=0
+            target = await self._coordinator.create_dead_letter_topic(
+                name, source, ledger_id.group, settings
             )
-            try:
-                target = await self._coordinator.create_dead_letter_topic(
-                    name, source, ledger_id.group, settings
-                )
-            except AlreadyExistsError:
-                self.check_name(ledger_id.group, source)
-                target = groups.topics.get(name)
+        except AlreadyExistsError:  # and its partitions are open: somebody else has made it
+            self.check_name(ledger_id.group, source)
+            target = groups.topics.get(name)
         if target.partition_count < source.partition_count:
             target = await self._coordinator.grow(name, target.topic_id, source.partition_count)
         await self._link(ledger_id.group, source, target)

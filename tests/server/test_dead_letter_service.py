@@ -1,11 +1,13 @@
 """DeadLetterService over gRPC: what a group failed at, and the way back to it alone."""
 
+import asyncio
+
 import pytest
 
 from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
+from logbroker.v1 import consume_service_pb2, group_pb2
 from logbroker.v1 import dead_letter_service_pb2 as pb
-from logbroker.v1 import group_pb2
 from logbroker.v1.group_service_pb2 import GetGroupRequest
 from logbroker.v1.produce_service_pb2 import PublishRequest
 from logbroker.v1.record_pb2 import Record
@@ -17,7 +19,7 @@ from logbroker.v1.topic_service_pb2 import (
     TrimTopicRequest,
 )
 
-from .calls import refusal, serving, until
+from .calls import refusal, serving, until, until_no_stream
 from .members import ACK, REJECT, member_of, member_on, publish
 
 NONE = group_pb2.ORDER_NONE
@@ -196,8 +198,6 @@ async def test_what_fails_in_a_dead_letter_topic_stays_parked_there():
 
 
 async def member_of_own_dead_letters(calls):
-    from logbroker.v1 import consume_service_pb2
-
     call = calls.consume.Consume()
     opening = consume_service_pb2.OpenConsume(group="g", topics=["a.g.dlq"])
     await call.write(consume_service_pb2.ConsumeRequest(open=opening))
@@ -215,6 +215,43 @@ async def test_a_dead_letter_topic_that_is_deleted_is_made_again():
         assert [letter.reason for letter in await letters(calls)] == ["again"]
         await redrive(calls)
         assert (await member.delivery()).values == [b"0"]
+
+
+class BusyEngine(MemoryEngine):
+    """Opening a dead-letter topic takes it some turns of the loop."""
+
+    async def open(self, partition, config):
+        for _ in range(2_000 if partition.topic.endswith(".dlq") else 0):
+            await asyncio.sleep(0)
+        return await super().open(partition, config)
+
+
+@pytest.mark.parametrize("how", ["reject", "vanish"])
+async def test_members_that_need_a_dead_letter_topic_while_it_is_being_made_get_it_too(how):
+    engine = BusyEngine(ManualClock())
+    async with serving(partition_count=1, engine=engine) as calls:
+        await publish(calls, *(b"%d" % number for number in range(10)))
+        members = [await member_of(calls, order=NONE, max_failures=1, limits=1) for _ in range(10)]
+        for member, held in [(each, await each.delivery()) for each in members]:
+            if how == "vanish":
+                member.vanish()
+                continue
+            one = consume_service_pb2.Settlement(
+                token=held.token, first_offset=held.offsets[0], end_offset=held.offsets[0] + 1,
+                outcome=REJECT,
+            )  # fmt: skip
+            settle = consume_service_pb2.Settlements(settlements=[one])
+            await member.call.write(consume_service_pb2.ConsumeRequest(settle=settle))
+        if how == "reject":
+            for member in members:
+                await member.until(lambda member=member: member.settled)
+                assert not member.settled[0].HasField("error"), member.settled
+                await member.leave()
+        await until_no_stream(calls)
+        [progress] = (await calls.groups.GetGroup(GetGroupRequest(group="g"))).progress
+        assert (progress.lag, progress.leased_count) == (0, 0)
+        assert len(await letters(calls)) == 10
+        assert [one for one in calls.logs if one["log_level"] == "warning"] == []
 
 
 async def test_dead_letters_outlive_the_retention_of_their_source_and_a_restart():
