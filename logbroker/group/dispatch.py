@@ -26,6 +26,7 @@ class Choice(NamedTuple):
 
 
 NOTHING = Choice(())
+MANY = 1 << 30
 
 
 def choose(
@@ -36,14 +37,15 @@ def choose(
     below: int,
     max_count: int,
     max_unsettled: int,
+    max_ranges: int = MANY,
     held_elsewhere: int = 0,
 ) -> Choice:
     """Returns what `member` may lease below this offset, at most so many records.
 
     `held_elsewhere` is how many records it holds in other ledgers of its group.
     """
-    mine = state.leases.of(member)
-    if max_count < 1 or any(lease.is_suspect for lease in mine):
+    mine = state.leases.count_of(member)
+    if max_count < 1 or state.leases.has_suspect(member):
         return NOTHING
     if state.suspects:
         suspect = next_suspect(state, order, below)
@@ -52,13 +54,14 @@ def choose(
                 return NOTHING
             return Choice(((suspect, suspect + 1),), is_suspect=True)
     if order is Order.KEY:
-        return Choice(_ready(state, below, max_count))
+        ready = state.keys.ready if state.keys else OffsetRanges()
+        return Choice(ready.lowest(below, max_count, max_ranges))
     below = min(below, window_end(state, max_unsettled))
     if order is Order.PARTITION:
         if len(state.leases.members()) > bool(mine):
             return NOTHING
         below = min(below, first_obstacle(state))
-    return Choice(_available(state.taken, state.committed, below, max_count))
+    return Choice(_available(state.taken, state.committed, below, max_count, max_ranges))
 
 
 def window_end(state: LedgerState, max_unsettled: int) -> int:
@@ -102,23 +105,11 @@ def is_first_open(state: LedgerState, offset: int) -> bool:
     return at >= offset
 
 
-def _ready(state: LedgerState, below: int, max_count: int) -> Ranges:
+def _available(
+    taken: OffsetRanges, first: int, below: int, max_count: int, max_ranges: int
+) -> Ranges:
     found: list[Range] = []
-    if state.keys is None:
-        return ()
-    edges = state.keys.ready.edges
-    for at in range(0, len(edges), 2):
-        first, end = edges[at], min(edges[at + 1], below, edges[at] + max_count)
-        if first >= end:
-            break
-        found.append((first, end))
-        max_count -= end - first
-    return tuple(found)
-
-
-def _available(taken: OffsetRanges, first: int, below: int, max_count: int) -> Ranges:
-    found: list[Range] = []
-    while max_count > 0:
+    while max_count > 0 and len(found) < max_ranges:
         first = taken.next_gap(first)
         if first >= below:
             break

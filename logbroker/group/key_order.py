@@ -10,9 +10,24 @@ and is given the keys again, from the committed offset on.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, starmap
 
-from logbroker.record.offset_ranges import OffsetRanges
+from logbroker.record.offset_ranges import OffsetRanges, Range, joined
+
+
+class KeyQueue(deque[int]):
+    """The unsettled records of a key, ascending: the first of them has its turn."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__()
+        self.key = key
+
+
+UNKNOWN = KeyQueue(b"")
+"""Stands for the queue of a record that is settled, or whose key was not learned."""
 
 
 class KeyOrder:
@@ -22,58 +37,65 @@ class KeyOrder:
         self.learned_end = offset
         """Keys are known below this offset, and asked for from there on."""
         self.ready = OffsetRanges()
-        self.open_count = 0
-        """How many records are known and not settled."""
-        self._keys: dict[int, bytes] = {}
-        self._queues: dict[bytes, deque[int]] = {}
+        self._queues: dict[bytes, KeyQueue] = {}
+        self._queue_of: dict[int, KeyQueue | None] = {}
+        """By offset; None: the record has no key."""
         self._held: dict[bytes, set[int]] = {}
         """Keys that dead letters hold, and the offsets these had."""
+
+    @property
+    def open_count(self) -> int:
+        """Returns how many records are known and not settled."""
+        return len(self._queue_of)
 
     def learn(
         self, first: int, keys: Sequence[bytes | None], settled: OffsetRanges, taken: OffsetRanges
     ) -> None:
         """Takes in the keys of the records from `first` on; those known before are passed over."""
-        ready: list[int] = []
-        for offset, key in enumerate(keys, first):
-            if offset < self.learned_end or offset in settled:
+        end = first + len(keys)
+        start = max(first, self.learned_end)
+        if start >= end:
+            return
+        has_settled, has_taken = settled.meets(start, end), taken.meets(start, end)
+        queues, queue_of, ready = self._queues, self._queue_of, []
+        for offset, key in enumerate(keys[start - first :], start):
+            if has_settled and offset in settled:
                 continue
-            self.open_count += 1
-            has_turn = True
-            if key is not None:
-                self._keys[offset] = key
-                queue = self._queues.get(key)
+            if key is None:
+                queue_of[offset] = None
+            else:
+                queue = queues.get(key)
                 if queue is None:
-                    self._queues[key] = deque((offset,))
-                    has_turn = key not in self._held
-                else:
-                    queue.append(offset)
-                    has_turn = False
-            if has_turn and offset not in taken:
+                    queue = queues[key] = KeyQueue(key)
+                queue.append(offset)
+                queue_of[offset] = queue
+                if queue[0] != offset or key in self._held:
+                    continue
+            if not has_taken or offset not in taken:
                 ready.append(offset)
-        for offset in ready:
-            self.ready.add(offset, offset + 1)
-        self.learned_end = max(self.learned_end, first + len(keys))
+        self.ready.add_all(joined(ready))
+        self.learned_end = end
 
     def key_of(self, offset: int) -> bytes | None:
         """Returns the key of an unsettled record; None without one, or where it is not known."""
-        return self._keys.get(offset)
+        queue = self._queue_of.get(offset)
+        return queue.key if queue is not None else None
 
     def has_turn(self, offset: int) -> bool:
         """Returns whether no other record, and no dead letter, holds this one up."""
-        if offset >= self.learned_end:
-            return False
-        key = self._keys.get(offset)
-        return key is None or (self._queues[key][0] == offset and key not in self._held)
+        queue = self._queue_of.get(offset, UNKNOWN)
+        if not queue:
+            return queue is None
+        return queue[0] == offset and queue.key not in self._held
 
     def waits_for(self, offset: int) -> int | None:
         """Returns the offset of the record, or of the dead letter, whose turn is before."""
-        key = self._keys.get(offset)
-        if key is None:
+        queue = self._queue_of.get(offset)
+        if queue is None:
             return None
-        if key in self._held:
-            return min(self._held[key])
-        head = self._queues[key][0]
-        return head if head != offset else None
+        if queue.key in self._held:
+            return min(self._held[queue.key])
+        return queue[0] if queue[0] != offset else None
 
     def free(self, first: int, end: int) -> None:
         """Takes note that the range is available."""
@@ -81,29 +103,33 @@ class KeyOrder:
             if self.has_turn(offset):
                 self.ready.add(offset, offset + 1)
 
-    def take(self, first: int, end: int) -> None:
-        """Takes note that the range is not available."""
-        self.ready.remove(first, end)
+    def take(self, ranges: Sequence[Range]) -> None:
+        """Takes note that the ranges are not available."""
+        self.ready.remove_all(ranges)
 
-    def settle(self, first: int, end: int, taken: OffsetRanges) -> None:
-        """Takes note that the range, none of it settled before, is settled."""
-        self.ready.remove(first, end)
-        for offset in range(first, min(end, self.learned_end)):
-            self.open_count -= 1
-            key = self._keys.pop(offset, None)
-            if key is None:
+    def settle(self, ranges: Sequence[Range], taken: OffsetRanges) -> None:
+        """Takes note that the ranges are settled, as some of it may have been before."""
+        self.ready.remove_all(ranges)
+        queue_of, passed_on = self._queue_of, []
+        for offset in self._known_in(ranges):
+            queue = queue_of.pop(offset, None)
+            if queue is None:
                 continue
-            queue = self._queues[key]
-            if queue[0] != offset:
+            if queue[0] == offset:
+                queue.popleft()
+                passed_on.append(queue)
+            else:
                 queue.remove(offset)
-                continue
-            queue.popleft()
+        heads: set[int] = set()
+        for queue in passed_on:
             if not queue:
-                del self._queues[key]
-            elif key not in self._held and queue[0] not in taken and queue[0] >= end:
-                self.ready.add(queue[0], queue[0] + 1)
-        if first <= self.learned_end:
-            self.learned_end = max(self.learned_end, end)
+                self._queues.pop(queue.key, None)
+            elif queue[0] not in taken and queue.key not in self._held:
+                heads.add(queue[0])
+        self.ready.add_all(joined(sorted(heads)))
+        for first, end in ranges:
+            if first <= self.learned_end < end:
+                self.learned_end = end
 
     def hold(self, offset: int, key: bytes) -> None:
         """Takes note that a dead letter holds its key."""
@@ -121,3 +147,10 @@ class KeyOrder:
         queue = self._queues.get(key)
         if queue and queue[0] not in taken:
             self.ready.add(queue[0], queue[0] + 1)
+
+    def _known_in(self, ranges: Sequence[Range]) -> Iterable[int]:
+        """Returns offsets of the ranges, all that are known among them."""
+        if sum(end - first for first, end in ranges) <= 2 * len(self._queue_of):
+            return chain.from_iterable(starmap(range, ranges))
+        within = OffsetRanges(ranges)
+        return sorted(offset for offset in self._queue_of if offset in within)

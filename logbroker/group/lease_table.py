@@ -5,7 +5,7 @@ while, so that a repeated acknowledgement is told from one that comes too late.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from logbroker.group.deadlines import Deadlines
 from logbroker.record.offset_ranges import OffsetRanges, Range
@@ -40,6 +40,19 @@ class Lease:
         )
 
 
+class MemberLeases:
+    """What one member holds."""
+
+    __slots__ = ("leases", "record_count", "suspect_count")
+
+    def __init__(self) -> None:
+        self.leases: dict[int, Lease] = {}
+        """By token, the oldest first."""
+        self.record_count = 0
+        self.suspect_count = 0
+        """Leases on a suspect."""
+
+
 class LeaseTable:
     """The leases of a ledger, by token."""
 
@@ -47,7 +60,7 @@ class LeaseTable:
         self.count = 0
         """How many records are leased."""
         self._leases: dict[int, Lease] = {}
-        self._by_member: dict[str, dict[int, Lease]] = {}
+        self._by_member: dict[str, MemberLeases] = {}
         self._ended: OrderedDict[int, Lease] = OrderedDict()
         self._deadlines = Deadlines()
 
@@ -61,12 +74,18 @@ class LeaseTable:
 
     def of(self, member: str) -> list[Lease]:
         """Returns the leases of a member, the oldest first."""
-        return list(self._by_member.get(member, {}).values())
+        held = self._by_member.get(member)
+        return list(held.leases.values()) if held else []
 
     def count_of(self, member: str) -> int:
         """Returns how many records a member holds."""
         held = self._by_member.get(member)
-        return sum(lease.held.count for lease in held.values()) if held else 0
+        return held.record_count if held else 0
+
+    def has_suspect(self, member: str) -> bool:
+        """Returns whether the member holds a suspect."""
+        held = self._by_member.get(member)
+        return held is not None and held.suspect_count > 0
 
     def members(self) -> set[str]:
         """Returns who holds anything."""
@@ -91,7 +110,12 @@ class LeaseTable:
     def grant(self, lease: Lease) -> None:
         """Takes in a new lease."""
         self._leases[lease.token] = lease
-        self._by_member.setdefault(lease.member, {})[lease.token] = lease
+        of_member = self._by_member.get(lease.member)
+        if of_member is None:
+            of_member = self._by_member[lease.member] = MemberLeases()
+        of_member.leases[lease.token] = lease
+        of_member.record_count += lease.held.count
+        of_member.suspect_count += lease.is_suspect
         self._deadlines.set(lease.token, lease.deadline_ms)
         self.count += lease.held.count
 
@@ -101,25 +125,25 @@ class LeaseTable:
             lease.deadline_ms = deadline_ms
             self._deadlines.set(token, deadline_ms)
 
-    def settle(self, token: int, ranges: Iterable[Range]) -> None:
+    def settle(self, token: int, ranges: Sequence[Range]) -> None:
         """Takes acknowledged ranges out of a lease, if it is there."""
         lease = self._leases.get(token)
         if lease is None:
             return
         held = lease.held
         before = held.count
-        for first, end in ranges:
-            held.remove(first, end)
+        held.remove_all(ranges)
         self.count += held.count - before
+        of_member = self._by_member[lease.member]
+        of_member.record_count += held.count - before
         if not held:
-            self._end(lease)
+            self._end(lease, of_member)
 
-    def lose(self, token: int, ranges: Iterable[Range]) -> None:
+    def lose(self, token: int, ranges: Sequence[Range]) -> None:
         """Takes ranges out of a lease, if it is there, that were not acknowledged."""
         if lease := self._leases.get(token):
             lost = lease.lost = lease.lost or OffsetRanges()
-            for first, end in ranges:
-                lost.add(first, end)
+            lost.add_all(ranges)
             self.settle(token, ranges)
 
     def lose_below(self, offset: int) -> None:
@@ -133,11 +157,11 @@ class LeaseTable:
         for lease in self.all():
             self.lose(lease.token, lease.held.ranges())
 
-    def _end(self, lease: Lease) -> None:
+    def _end(self, lease: Lease, of_member: MemberLeases) -> None:
         del self._leases[lease.token]
-        of_member = self._by_member[lease.member]
-        del of_member[lease.token]
-        if not of_member:
+        del of_member.leases[lease.token]
+        of_member.suspect_count -= lease.is_suspect
+        if not of_member.leases:
             del self._by_member[lease.member]
         self._deadlines.drop(lease.token)
         self._ended[lease.token] = lease

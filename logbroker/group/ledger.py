@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from logbroker.errors import ConflictError, InvalidError
-from logbroker.group.dispatch import choose
+from logbroker.group.dispatch import MANY, choose
 from logbroker.group.lease_table import Lease
 from logbroker.group.ledger_events import (
     Acknowledged,
@@ -128,12 +128,14 @@ class Ledger:
         *,
         high_watermark: int,
         max_count: int,
+        max_ranges: int = MANY,
         held_elsewhere: int = 0,
         lease_ms: int | None = None,
     ) -> list[LedgerEvent]:
         """Returns one lease of what the member may have now, nothing perhaps.
 
         `high_watermark` may be any lower bound, such as where the bytes end that were read.
+        `max_ranges` bounds what is looked for where only the beginning matters.
         `held_elsewhere` is how many records the member holds in other ledgers of the group.
         """
         settings = self._settings
@@ -144,6 +146,7 @@ class Ledger:
             below=high_watermark,
             max_count=max_count,
             max_unsettled=settings.max_unsettled,
+            max_ranges=max_ranges,
             held_elsewhere=held_elsewhere,
         )
         if not ranges:
@@ -153,8 +156,13 @@ class Ledger:
 
     def delivered_runs(self, ranges: Iterable[Range]) -> list[DeliveredRun]:
         """Returns the numbers to deliver leased ranges with."""
-        state, found = self.state, []
+        state = self.state
+        found: list[DeliveredRun] = []
+        has_numbers = bool(state.failures or state.deliveries.again or state.redrives)
         for low, high in ranges:
+            if not (has_numbers and self._has_numbers(low, high)):
+                found.append(DeliveredRun(low, high, 1, 0, 0))
+                continue
             for first, end, deliveries in state.deliveries.runs(low, high):
                 for start, stop, redrives in state.redrives.runs(first, end):
                     if not state.failures:
@@ -166,6 +174,15 @@ class Ledger:
                             DeliveredRun(at[0], at[-1] + 1, deliveries, failures, redrives)
                         )
         return found
+
+    def _has_numbers(self, first: int, end: int) -> bool:
+        """Returns whether any of these failed, was delivered before, or redriven."""
+        state = self.state
+        return (
+            not state.failures.keys().isdisjoint(range(first, end))
+            or state.deliveries.again.has_any(first, end)
+            or state.redrives.has_any(first, end)
+        )
 
     def failures_of(self, offset: int) -> int:
         """Returns how often this unsettled record failed, since its last redrive."""
@@ -352,15 +369,16 @@ class Ledger:
         self, token: int, lease: Lease | None, ranges: Sequence[Range], cause: Cause
     ) -> Ranges:
         """Returns what of the ranges the token holds; the rest it must have acknowledged."""
-        wanted = OffsetRanges()
         for first, end in ranges:
             if not 0 <= first < end:
                 message = f"a range is from an offset up to a greater one, not {first} to {end}"
                 raise InvalidError("INVALID_OFFSET", message, first=first, end=end)
-            wanted.add(first, end)
+        wanted = OffsetRanges(ranges).ranges()
+        if lease and lease.held.holds_all(wanted):
+            return tuple(wanted)
         known = lease or self.state.leases.ended(token)
         held: list[Range] = []
-        for first, end in wanted.ranges():
+        for first, end in wanted:
             mine = lease.held.within(first, end) if lease else []
             held += mine
             for start, stop in OffsetRanges(mine).gaps(first, end):

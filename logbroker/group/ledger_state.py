@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from sys import intern
 from typing import Any, NamedTuple
 
+from logbroker.group.deliveries import Deliveries
 from logbroker.group.key_order import KeyOrder
 from logbroker.group.last_failures import Failure, LastFailures
 from logbroker.group.lease_table import Lease, LeaseTable
@@ -54,9 +55,6 @@ from logbroker.record.offset_ranges import OffsetRanges
 ENDLESS = 1 << 62
 """Beyond every offset."""
 
-TIDY_FROM = 64
-"""Fewer runs of deliveries than this are not worth tidying."""
-
 
 class Counters(NamedTuple):
     """What happened here since the group began."""
@@ -84,7 +82,6 @@ class LedgerState:
         """As far as retention is known to have gone."""
         self.held: dict[int, bytes | None] = {}
         """Dead letters that hold what is behind them: where they lay, and their key."""
-        self._tidy_from = TIDY_FROM
         self._apply: dict[type[Any], Callable[[Any, Moment], None]] = {
             Started: self._started,
             Leased: self._leased,
@@ -157,11 +154,10 @@ class LedgerState:
     def _leased(self, event: Leased, now: Moment) -> None:
         self._tidy()
         token, member, ranges, deadline_ms, is_suspect = event
-        for first, end in ranges:
-            self._deliver(first, end)
-            self.taken.add(first, end)
-            if self.keys:
-                self.keys.take(first, end)
+        self._deliver(ranges)
+        self.taken.add_all(ranges)
+        if self.keys:
+            self.keys.take(ranges)
         if is_suspect:
             for first, end in ranges:
                 self.suspects.remove(first, end)
@@ -169,8 +165,8 @@ class LedgerState:
 
     def _delivered(self, event: Delivered, now: Moment) -> None:
         self._tidy()
+        self._deliver(event.ranges)
         for first, end in event.ranges:
-            self._deliver(first, end)
             if self.waiting.offsets.meets(first, end):
                 waited = self.waiting.offsets.within(first, end)
                 self.waiting.remove(first, end)
@@ -181,8 +177,7 @@ class LedgerState:
 
     def _acknowledged(self, event: Acknowledged, now: Moment) -> None:
         self.leases.settle(event.token, event.ranges)
-        for first, end in event.ranges:
-            self._settle(first, end)
+        self._settle(event.ranges)
 
     def _failed(self, event: Failed, now: Moment) -> None:
         self._take_out(event.token, event.ranges)
@@ -196,13 +191,12 @@ class LedgerState:
         self._take_out(event.token, event.ranges)
         if event.outcome is Exhausted.BLOCK:
             self._note_failures(event)
-        for first, end in event.ranges:
-            self.marks.remove(first, end)
-            if event.outcome is Exhausted.BLOCK:
-                self.taken.add(first, end)
-                self.parked.add(first, end)
-            else:
-                self._settle(first, end)
+        self.marks.remove_all(event.ranges)
+        if event.outcome is Exhausted.BLOCK:
+            self.taken.add_all(event.ranges)
+            self.parked.add_all(event.ranges)
+        else:
+            self._settle(event.ranges)
         if event.holds:
             self._hold(event.ranges[0][0], event.key)
         if event.cause in FAILURES:
@@ -239,7 +233,7 @@ class LedgerState:
     def _committed(self, event: Committed, now: Moment) -> None:
         self.leases.lose_below(event.offset)
         if self.committed < event.offset:
-            self._settle(self.committed, event.offset)
+            self._settle(((self.committed, event.offset),))
         self._has_progress()
 
     def _reset(self, event: Reset, now: Moment) -> None:
@@ -254,7 +248,7 @@ class LedgerState:
         offset, expired = event
         self.leases.lose_below(offset)
         if self.committed < offset:
-            self._settle(self.committed, offset)
+            self._settle(((self.committed, offset),))
         self.log_start_offset = max(self.log_start_offset, offset)
         self.last_failures.drop_below(offset)
         expired += self.counters.expired_unsettled
@@ -262,8 +256,7 @@ class LedgerState:
 
     def _skipped(self, event: Skipped, now: Moment) -> None:
         self._take_out(0, event.ranges)
-        for first, end in event.ranges:
-            self._settle(first, end)
+        self._settle(event.ranges)
         self._count(skipped=1, ranges=event.ranges)
 
     def _redriven(self, event: Redriven, now: Moment) -> None:
@@ -276,8 +269,7 @@ class LedgerState:
 
     def _discarded(self, event: Discarded, now: Moment) -> None:
         self._take_out(0, event.ranges)
-        for first, end in event.ranges:
-            self._settle(first, end)
+        self._settle(event.ranges)
         self._count(discarded=1, ranges=event.ranges)
 
     def _key_released(self, event: KeyReleased, now: Moment) -> None:
@@ -300,7 +292,7 @@ class LedgerState:
         self.taken = OffsetRanges()
         self.failures: dict[int, Failure] = {}
         """By offset, of the few unsettled records that failed."""
-        self.deliveries = OffsetCounts()
+        self.deliveries = Deliveries()
         self.redrives = OffsetCounts()
         self.last_failures = LastFailures()
         """Of dead letters that failed again; empty where nothing is parked from birth."""
@@ -308,33 +300,38 @@ class LedgerState:
             self.parked.add(offset, ENDLESS)
             self.taken.add(offset, ENDLESS)
 
-    def _settle(self, first: int, end: int) -> None:
-        """Settles a range that no lease holds; what of it is settled stays so."""
+    def _settle(self, ranges: Ranges) -> None:
+        """Settles ranges that no lease holds; what of them is settled stays so."""
         if self.keys:
-            for start, stop in self.settled.gaps(max(first, self.committed), end):
-                self.keys.settle(start, stop, self.taken)
+            self.keys.settle(ranges, self.taken)
         if self.failures or self.marks or self.parked:
-            self._forget(first, end)
-        if end > self.delivered_end:
-            self.delivered_end = end
-        if first > self.committed:
-            self.taken.add(first, end)
-            self.settled.add(first, end)
-        elif end > self.committed:
-            settled = self.settled
-            if settled.edges and settled.edges[0] <= end:
-                end = settled.next_gap(end) if end in settled else end
-                settled.drop_below(end)
-            self.committed = end
+            self._forget(ranges)
+        if ranges[-1][1] > self.delivered_end:
+            self.delivered_end = ranges[-1][1]
+        settled = self.settled
+        if ranges[0][0] > self.committed:
+            self.taken.add_all(ranges)
+            settled.add_all(ranges)
+        elif len(ranges) > 1 or settled:
+            end = max(ranges[0][1], self.committed)
+            settled.add(self.committed, end)
+            settled.add_all(ranges[1:])
+            self.taken.add_all(ranges[1:])
+            self.committed = settled.next_gap(self.committed)
+            settled.drop_below(self.committed)
+        elif ranges[0][1] > self.committed:
+            self.committed = ranges[0][1]
         if not self.counters.has_progress:
             self._has_progress()
 
-    def _forget(self, first: int, end: int) -> None:
-        self.marks.remove(first, end)
-        self.suspects.remove(first, end)
-        self.waiting.remove(first, end)
-        self.parked.remove(first, end)
-        self._forget_failures(first, end)
+    def _forget(self, ranges: Ranges) -> None:
+        for offsets in (self.marks, self.suspects, self.parked):
+            if offsets:
+                offsets.remove_all(ranges)
+        for first, end in ranges:
+            if self.waiting.offsets:
+                self.waiting.remove(first, end)
+            self._forget_failures(first, end)
 
     def _forget_failures(self, first: int, end: int) -> None:
         failures = self.failures
@@ -372,7 +369,7 @@ class LedgerState:
                     self.taken.add(begin, end)
                     self.suspects.add(begin, end)
                     if self.keys:
-                        self.keys.take(begin, end)
+                        self.keys.take(((begin, end),))
 
     def _wait(self, ranges: Ranges, at_ms: int, delay_ms: int, now: Moment) -> None:
         """Lets ranges wait for what is left of a back-off that began at `at_ms`, wall time."""
@@ -389,10 +386,9 @@ class LedgerState:
         if self.keys:
             self.keys.free(first, end)
 
-    def _deliver(self, first: int, end: int) -> None:
-        self.deliveries.add(first, end)
-        if end > self.delivered_end:
-            self.delivered_end = end
+    def _deliver(self, ranges: Ranges) -> None:
+        self.deliveries.add(ranges)
+        self.delivered_end = max(self.delivered_end, ranges[-1][1])
 
     def _note_failures(self, event: Failed | GivenUp) -> None:
         delay_ms = event.delay_ms if isinstance(event, Failed) else 0
@@ -424,12 +420,8 @@ class LedgerState:
     def _tidy(self) -> None:
         """Drops what settled records left behind."""
         self.taken.drop_below(self.committed)
-        self.deliveries.drop_below(self.committed)
+        self.deliveries.forget(self.committed, self.settled)
         self.redrives.drop_below(self._redrives_from)
-        if len(self.deliveries) > self._tidy_from:
-            for first, end in self.settled.ranges():
-                self.deliveries.clear(first, end)
-            self._tidy_from = 2 * len(self.deliveries) + TIDY_FROM
 
     @property
     def _redrives_from(self) -> int:
@@ -451,7 +443,7 @@ class LedgerState:
         self.marks = OffsetRanges(event.marks)
         self.suspects = self.marks.copy()
         self.taken = OffsetRanges((*event.settled, *event.parked, *event.marks))
-        self.deliveries = OffsetCounts(event.deliveries)
+        self.deliveries = Deliveries(event.deliveries)
         self.redrives = OffsetCounts(event.redrives)
         self.held = dict(event.held)
         self.counters = Counters(*event.counters)

@@ -49,6 +49,13 @@ class OffsetCounts:
         at = bisect_right(self.starts, offset)
         return self.counts[at - 1] if at else 0
 
+    def has_any(self, first: int, end: int) -> bool:
+        """Returns whether any offset from `first` up to `end` has another number than 0."""
+        at = bisect_right(self.starts, first)
+        if at and self.counts[at - 1]:
+            return first < end
+        return at < len(self.starts) and self.starts[at] < end
+
     def runs(self, first: int, end: int) -> list[CountedRun]:
         """Returns the numbers from `first` up to `end`, zeros too."""
         found = []

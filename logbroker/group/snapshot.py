@@ -7,6 +7,7 @@ failed last, as far as the ledger keeps that.
 
 from collections.abc import Iterable, Iterator
 
+from logbroker.group.deliveries import Deliveries
 from logbroker.group.last_failures import Failure
 from logbroker.group.ledger_events import (
     FailureRow,
@@ -49,7 +50,9 @@ def snapshot(state: LedgerState) -> list[LedgerEvent]:
     ]
 
 
-def _told(counts: OffsetCounts, ranges: list[Range]) -> tuple[tuple[int, int, int], ...]:
+def _told(
+    counts: Deliveries | OffsetCounts, ranges: list[Range]
+) -> tuple[tuple[int, int, int], ...]:
     runs = (run for first, end in ranges for run in counts.runs(first, end))
     return tuple((first, end, number) for first, end, number in runs if number)
 
