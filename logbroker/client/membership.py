@@ -250,11 +250,11 @@ class Membership:
             return None  # answers go only where they are waited for
         if extensions := self._keeper.take():
             return pb.ConsumeRequest(extend=extensions)
-        if settlements := self.outbox.take():
-            return pb.ConsumeRequest(settle=settlements)
-        if self._has_new_limits:
+        if self._has_new_limits:  # before what is given back, or it would come here again
             self._has_new_limits = False
             return pb.ConsumeRequest(limits=self._flow_limits())
+        if settlements := self.outbox.take():
+            return pb.ConsumeRequest(settle=settlements)
         if self._is_leaving and self.outbox.is_idle:
             return pb.ConsumeRequest(leave=pb.LeaveConsume())
         return None

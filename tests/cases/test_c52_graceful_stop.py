@@ -3,23 +3,20 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from signal import Signals
 
 import grpc
 import pytest
 
+from cases.stopped_writer import Writer
 from cases.watching import becomes_true
 from logbroker.client import Client
-from logbroker.errors import LogbrokerError
 from logbroker.storage.file import paths
 from logbroker.testing.running_broker import BrokerProcess
 from logbroker.v1.fetch_service_pb2 import FetchRequest
 from logbroker.v1.fetch_service_pb2_grpc import FetchServiceStub
-from logbroker.v1.produce_service_pb2 import PublishRequest
 from logbroker.v1.produce_service_pb2_grpc import ProduceServiceStub
-from logbroker.v1.record_pb2 import Record as RecordMessage
 from logbroker.wire.status import error_of
 
 GRACE_S = 5
@@ -36,60 +33,6 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     grace = ["--set", f"listen.stop_grace_ms={GRACE_S * 1_000}"]
     with BrokerProcess(tmp_path / "data", *grace) as started:
         yield started
-
-
-class Writer:
-    """Sends numbered records until one fails, and notes what became of each."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.acked: dict[bytes, int] = {}
-        self.open: list[bytes] = []
-        """Failed, or outcome unknown."""
-        self.surely_not_stored: list[bytes] = []
-        self.code: grpc.StatusCode | None = None
-
-    async def produce(self, address: str) -> None:
-        async with Client(address, timeout_ms=2_000) as client:
-            producer = client.producer("t", linger_ms=1, delivery_timeout_ms=1_000)
-            pending = []
-            for number in count():
-                value = self._value(number)
-                try:
-                    pending.append((value, await producer.send(value)))
-                    if len(pending) >= 20:
-                        await pending[-20][1]
-                except LogbrokerError:
-                    break
-            for value, receipt in pending:
-                try:
-                    self.acked[value] = (await receipt).offset
-                except LogbrokerError as error:
-                    self._note(value, error)
-            await producer.abandon(timeout_ms=0)
-
-    async def publish(self, address: str) -> None:
-        async with grpc.aio.insecure_channel(address) as channel:
-            stub = ProduceServiceStub(channel)
-            for number in count():
-                value = self._value(number)
-                request = PublishRequest(topic="t", records=[RecordMessage(value=value)])
-                try:
-                    response = await stub.Publish(request)
-                except grpc.aio.AioRpcError as failure:
-                    self.code = failure.code()
-                    if self.code is grpc.StatusCode.CANCELLED:  # turned away by gRPC, at the door
-                        self.surely_not_stored.append(value)
-                    else:
-                        self._note(value, error_of(failure))
-                    return
-                self.acked[value] = response.results[0].receipt.base_offset
-
-    def _value(self, number: int) -> bytes:
-        return f"{self.name}:{number}".encode()
-
-    def _note(self, value: bytes, error: LogbrokerError) -> None:
-        (self.surely_not_stored if error.no_effect else self.open).append(value)
 
 
 async def follow(address: str) -> list[grpc.aio.UnaryStreamCall]:
@@ -155,7 +98,7 @@ async def test_a_stop_tells_all_keeps_what_was_answered_and_leaves_a_clean_log(
     assert not any(value in offsets for each in writers for value in each.surely_not_stored)
     for each in writers:
         numbers = [r.value for r in records if r.value.startswith(f"{each.name}:".encode())]
-        assert numbers == [each._value(n) for n in range(len(numbers))], "in order, no gap"
+        assert numbers == [each.value_of(n) for n in range(len(numbers))], "in order, no gap"
 
 
 async def test_signals_that_keep_coming_do_not_spoil_the_stop(broker, tmp_path):

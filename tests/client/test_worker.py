@@ -202,6 +202,8 @@ async def test_stopping_gives_back_what_is_prefetched_at_once_and_finishes_what_
         await gate.wait_begun(1)
         worker.stop()
         assert await member.wait_settled(5, RELEASE) == [1, 2, 3, 4, 5]
+        kinds = [member.requests.get_nowait().WhichOneof("request") for _ in range(2)]
+        assert kinds == ["limits", "settle"], "what it gives back must not come to it again"
         assert not running.done()
         assert worker.stats().running_count == 1
         gate.let_go(0, 0)
