@@ -6,7 +6,8 @@
                                                   BATCH_TOO_LARGE, TOO_MANY_HEADERS,
                                                   HEADER_TOO_LARGE, RESPONSE_TOO_LARGE
       NotFoundError          NOT_FOUND            TOPIC_NOT_FOUND, PARTITION_NOT_FOUND,
-                                                  GROUP_NOT_FOUND, REDRIVE_NOT_FOUND
+                                                  GROUP_NOT_FOUND, DEAD_LETTER_NOT_FOUND,
+                                                  REDRIVE_NOT_FOUND
       AlreadyExistsError     ALREADY_EXISTS       TOPIC_ALREADY_EXISTS, GROUP_ALREADY_EXISTS
       OffsetOutOfRangeError  OUT_OF_RANGE         OFFSET_OUT_OF_RANGE
       PreconditionError      FAILED_PRECONDITION  TOPIC_RECREATED, UNEXPECTED_OFFSET, GROUP_IN_USE,
@@ -125,6 +126,7 @@ REASONS: dict[str, tuple[type[LogbrokerError], str]] = {
     "TOPIC_NOT_FOUND": (NotFoundError, "There is no such topic, or no more."),
     "PARTITION_NOT_FOUND": (NotFoundError, "The topic has no such partition."),
     "GROUP_NOT_FOUND": (NotFoundError, "There is no such group, or no more."),
+    "DEAD_LETTER_NOT_FOUND": (NotFoundError, "There is no such dead letter."),
     "REDRIVE_NOT_FOUND": (NotFoundError, "There is no such redrive, or it ended long ago."),
     "TOPIC_ALREADY_EXISTS": (AlreadyExistsError, "The name is taken."),
     "GROUP_ALREADY_EXISTS": (AlreadyExistsError, "There is a group of this name."),

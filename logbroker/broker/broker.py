@@ -5,16 +5,16 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
-from typing import Any
 
 import structlog
 
 from logbroker.broker.backpressure import ByteBudget
 from logbroker.broker.beginning import Beginning
 from logbroker.broker.coordinator import Coordinator
-from logbroker.broker.dead_letter_view import DeadLetterFilter, DeadLetterView, FoundLetter
+from logbroker.broker.dead_letter_view import DeadLetterFilter, DeadLetterView
 from logbroker.broker.dead_letters import DeadLetters
 from logbroker.broker.expiry import Expiry
+from logbroker.broker.explain import Explain, Explained
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
 from logbroker.broker.group_admin import GroupAdmin, GroupSummary
 from logbroker.broker.groups import Groups
@@ -31,8 +31,8 @@ from logbroker.broker.offsets import (
     OffsetReset,
     Offsets,
     PartitionProgress,
-    explained,
 )
+from logbroker.broker.parked_records import FoundLetter, ParkedRecords
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
@@ -89,13 +89,15 @@ class Broker:
         )
         """Joins and ends of Consume streams."""
         self._beginning = beginning
-        self._offsets = Offsets(groups, beginning, self.members)
+        parked = ParkedRecords(groups)
+        self._explain = Explain(groups, self.members, parked)
+        self._offsets = Offsets(groups, beginning, self.members, self._explain)
         self.group_admin = GroupAdmin(groups, self.members, self._offsets)
         """Lists, changes and deletes groups; keeps house."""
         self._dead_letters = dead_letters
-        self._view = DeadLetterView(groups, self._produce)
-        self._redrives = RedriveJobs(groups, self._view)
-        self._holds = Holds(groups, self._view)
+        self._view = DeadLetterView(groups, self._produce, parked)
+        self._redrives = RedriveJobs(groups, self._view, parked)
+        self._holds = Holds(groups, parked)
         self._settle = settle
         self._lease_calls = LeaseCalls(groups, beginning, leasing)
         self._expiry = Expiry(groups, dead_letters)
@@ -268,12 +270,9 @@ class Broker:
             group, topic, partitions, to, is_forced=is_forced, is_dry_run=is_dry_run
         )
 
-    def explain(
-        self, group: str, topic: str, partition: int, offset: int
-    ) -> tuple[str, str, dict[str, Any]]:
-        """Says why a record is not delivered: a state, a sentence, and every value of it."""
-        found = self._offsets.explain(group, topic, partition, offset)
-        return explained(found, has_members=bool(self.members.members(group)))
+    async def explain(self, group: str, topic: str, partition: int, offset: int) -> Explained:
+        """Says why a record is not delivered; see `Explain.explain`."""
+        return await self._explain.explain(group, topic, partition, offset)
 
     async def join(self, spec: MemberSpec) -> Member:
         """Returns a new member of a group; see `Membership.join`."""
@@ -304,10 +303,10 @@ class Broker:
         )
 
     async def get_dead_letter(
-        self, group: str, topic: str, partition: int, offset: int
+        self, wanted: DeadLetterFilter, partition: int, offset: int
     ) -> FoundLetter:
         """Returns one dead letter. NotFoundError."""
-        return await self._view.get(group, topic, partition, offset)
+        return await self._view.get(wanted, partition, offset)
 
     async def resolve_dead_letters(
         self, wanted: DeadLetterFilter, *, is_discard: bool = False, is_dry_run: bool = False

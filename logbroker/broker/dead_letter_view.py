@@ -1,146 +1,137 @@
-"""Dead letters as an operator sees them: found, listed, shown, resolved, copied elsewhere."""
+"""Dead letters as an operator sees them: found, listed, shown, resolved, copied elsewhere.
+
+The same is done with blocked records: those that a group failed at and that wait in their
+place (`exhausted` is `block`).
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import structlog
 
 from logbroker.broker.groups import Groups
+from logbroker.broker.parked_records import FoundLetter, ParkedRecords, Shelf
 from logbroker.broker.produce import NewRecord, Produce
-from logbroker.errors import DataLossError, InvalidError, LogbrokerError, NotFoundError
-from logbroker.group.dead_letter import (
-    DeadLetter,
-    dead_letter_of,
-    own_headers,
-    with_last_failure,
-)
+from logbroker.errors import InvalidError, LogbrokerError, NotFoundError
+from logbroker.group.dead_letter import own_headers
 from logbroker.group.events import InLedger, LedgerId
-from logbroker.group.ledger import Ledger
-from logbroker.group.parked import decide_resolve
-from logbroker.group.record_state import State
-from logbroker.group.redrive import DeadLetterFacts, Selection
-from logbroker.limits import DEFAULT_PAGE_SIZE, FETCH_BYTES, PAGE_SIZE
-from logbroker.record.batch import Batch
-from logbroker.record.columns import decode_records
+from logbroker.group.ledger_events import Discarded
+from logbroker.group.ledger_state import ENDLESS
+from logbroker.group.parked import decide_resolve, first_of
+from logbroker.group.redrive import Selection
+from logbroker.limits import DEFAULT_PAGE_SIZE, PAGE_SIZE
 from logbroker.record.offset_ranges import Range, joined
 from logbroker.record.partitioner import partition_of
-from logbroker.record.record import Record
 from logbroker.topic.topic import Topic
 
 COPIED_AT_ONCE = 500
+SCANNED_AT_ONCE = 50_000
+"""A page ends where so many records were looked at, full or not."""
 
 log = structlog.get_logger()
-
-NAMES = {State.SETTLED: "resolved", State.SUSPECT: "available"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFilter:
-    """Which dead letters of a group and topic."""
+    """Which dead letters of a group and topic, or which blocked records."""
 
     group: str
     topic: str
+    is_blocked: bool = False
     selection: Selection = field(default_factory=Selection)
 
 
-class FoundLetter(NamedTuple):
-    """A dead letter: where it lies, where it came from, its record, how it stands."""
-
-    dead_letter_topic: str
-    partition: int
-    letter: DeadLetter
-    record: Record
-    dead_lettered_ms: int
-    state: str
-    redrives: int
-
-    @property
-    def facts(self) -> DeadLetterFacts:
-        """Returns what a selection looks at."""
-        record = self.record
-        reason = self.letter.reason
-        return DeadLetterFacts(record.offset, record.key, self.dead_lettered_ms, reason)
-
-
 class DeadLetterView:
-    """Looks at the dead-letter topics of groups."""
+    """Looks at what groups failed at."""
 
-    def __init__(self, groups: Groups, produce: Produce) -> None:
+    def __init__(self, groups: Groups, produce: Produce, parked: ParkedRecords) -> None:
         self._groups = groups
         self._produce = produce
+        self._parked = parked
 
-    def target(self, group: str, topic: str) -> Topic | None:
-        """Returns the dead-letter topic; None where there is none yet. NotFoundError."""
-        if not topic:
-            raise InvalidError("INVALID_ARGUMENT", "name the topic the dead letters came from")
-        read = self._groups.state.catalog.get(group).topics
-        for one in read:
-            if one.topic == topic:
-                return self._groups.topics.find(one.dead_letter_topic_id)
-        message = f"group {group!r} does not read {topic!r}"
-        raise NotFoundError("TOPIC_NOT_FOUND", message, topic=topic, group=group)
+    def shelf(self, wanted: DeadLetterFilter) -> Shelf | None:
+        """Returns where what is meant lies; None where there is nothing yet. NotFoundError."""
+        if not wanted.group or not wanted.topic:
+            message = "name the group, and the topic the dead letters came from"
+            raise InvalidError("INVALID_ARGUMENT", message)
+        return self._parked.shelf(wanted.group, wanted.topic, is_blocked=wanted.is_blocked)
 
     async def list_page(
         self, wanted: DeadLetterFilter, *, with_resolved: bool, page_size: int, page_token: str
     ) -> tuple[list[FoundLetter], str]:
-        """Returns dead letters by partition and offset, and the token of the next page."""
+        """Returns dead letters by partition and offset, and the token of the next page.
+
+        A page may have fewer than asked for, or none, and others follow all the same.
+        """
         if page_size < 0:
             message = f"page_size must be at least 0, not {page_size}"
             raise InvalidError("INVALID_ARGUMENT", message, page_size=page_size)
         size = min(page_size or DEFAULT_PAGE_SIZE, PAGE_SIZE)
-        after = _place_of(page_token)
+        number, after = _place_of(page_token)
+        shelf = self.shelf(wanted)
         found: list[FoundLetter] = []
-        async for letter in self.find(wanted, after):
-            if letter.state == "resolved" and not with_resolved:
-                continue
-            if len(found) == size:
-                last = found[-1]
-                return found, f"{last.partition}:{last.record.offset}"
-            found.append(letter)
+        left = SCANNED_AT_ONCE
+        for partition in range(number, shelf.topic.partition_count if shelf else 0):
+            assert shelf
+            first = after + 1 if partition == number else 0
+            ranges = self._parked.wanted(
+                shelf, partition, wanted.selection, with_resolved=with_resolved
+            )
+            ranges = [(max(low, first), end) for low, end in ranges if end > first]
+            async for part in self._parked.read(shelf, partition, ranges, wanted.selection):
+                found += part.letters[: size + 1 - len(found)]
+                if len(found) > size:
+                    last = found[size - 1]
+                    return found[:size], f"{last.partition}:{last.record.offset}"
+                left -= part.next_offset - first if first else part.next_offset
+                first = part.next_offset
+                if left <= 0:
+                    return found, f"{partition}:{part.next_offset - 1}"
         return found, ""
 
-    async def get(self, group: str, topic: str, partition: int, offset: int) -> FoundLetter:
-        """Returns one dead letter. NotFoundError."""
-        target = self.target(group, topic)
-        if target and 0 <= partition < target.partition_count:
-            async for letter in self.read(group, target, partition, offset, offset + 1):
-                return letter
-        message = f"{group!r} has no dead letter at offset {offset} of partition {partition}"
-        raise NotFoundError("PARTITION_NOT_FOUND", message, partition=partition, offset=offset)
-
-    async def find(
-        self, wanted: DeadLetterFilter, after: tuple[int, int] = (0, -1)
-    ) -> AsyncIterator[FoundLetter]:
-        """Yields what is meant, the limit aside, behind a partition and an offset."""
-        target = self.target(wanted.group, wanted.topic)
-        if target is None:
-            return
-        for partition in range(after[0], target.partition_count):
-            log_bounds = self._groups.partitions.get(target.partition(partition)).log.bounds()
-            first, end = wanted.selection.within(partition, log_bounds.high_watermark)
-            first = max(first, log_bounds.log_start_offset)
-            if partition == after[0]:
-                first = max(first, after[1] + 1)
-            async for letter in self.read(wanted.group, target, partition, first, end):
-                if wanted.selection.means(letter.facts):
-                    yield letter
+    async def get(self, wanted: DeadLetterFilter, partition: int, offset: int) -> FoundLetter:
+        """Returns one of them. NotFoundError."""
+        shelf = self.shelf(wanted)
+        if shelf and 0 <= partition < shelf.topic.partition_count and offset >= 0:
+            only = Selection(partition=partition, first_offset=offset, end_offset=offset + 1)
+            ranges = self._parked.wanted(shelf, partition, only, with_resolved=True)
+            async for part in self._parked.read(shelf, partition, ranges):
+                for letter in part.letters:
+                    return letter
+        what = "blocked record" if wanted.is_blocked else "dead letter"
+        message = f"{wanted.group!r} has no {what} at offset {offset} of partition {partition}"
+        details = {"partition": partition, "offset": offset}
+        raise NotFoundError("DEAD_LETTER_NOT_FOUND", message, **details)
 
     async def find_parked(self, wanted: DeadLetterFilter) -> dict[LedgerId, list[Range]]:
         """Returns what is meant and parked, by ledger, at most as many as the limit says."""
-        offsets: dict[LedgerId, list[int]] = {}
-        limit = wanted.selection.limit
-        count = 0
-        target = self.target(wanted.group, wanted.topic)
-        async for letter in self.find(wanted):
-            if letter.state != "parked" or target is None:
+        selection, shelf = wanted.selection, self.shelf(wanted)
+        left = selection.limit or ENDLESS
+        found: dict[LedgerId, list[Range]] = {}
+        for partition in range(shelf.topic.partition_count if shelf else 0):
+            assert shelf
+            ledger = self._parked.ledger(shelf, partition)
+            if ledger is None or not left:
                 continue
-            ledger_id = LedgerId(wanted.group, target.topic_id, letter.partition)
-            offsets.setdefault(ledger_id, []).append(letter.record.offset)
-            count += 1
-            if count == limit:
-                break
-        return {ledger_id: joined(found) for ledger_id, found in offsets.items()}
+            ranges = [
+                run
+                for low, end in self._parked.wanted(
+                    shelf, partition, selection, with_resolved=False
+                )
+                for run in ledger.state.parked.within(low, end)
+            ]
+            if selection.needs_records:
+                offsets: list[int] = []
+                reading = self._parked.read(shelf, partition, ranges, selection, with_records=False)
+                async for part in reading:
+                    offsets += part.offsets
+                    if len(offsets) >= left:
+                        break
+                ranges = joined(offsets)
+            if chosen := first_of(ranges, left):
+                found[shelf.ledger_id(partition)] = chosen
+                left -= sum(end - first for first, end in chosen)
+        return found
 
     async def resolve(
         self, wanted: DeadLetterFilter, *, is_discard: bool = False, is_dry_run: bool = False
@@ -151,14 +142,17 @@ class DeadLetterView:
         """
         count = 0
         for ledger_id, ranges in (await self.find_parked(wanted)).items():
-            ledger = self._groups.ledger(ledger_id)
-            decided = decide_resolve(ledger, ranges)
-            count += sum(end - first for first, end in ranges)
+            decided = decide_resolve(self._groups.ledger(ledger_id), ranges)
+            resolved = [
+                one for event in decided if isinstance(event, Discarded) for one in event.ranges
+            ]
+            count += sum(end - first for first, end in resolved)
             if not is_dry_run:
                 await self._groups.commit([InLedger(ledger_id, event) for event in decided])
         if not is_dry_run:
             what = {"group": wanted.group, "topic": wanted.topic, "count": count}
-            log.info("dead letters resolved", discarded=is_discard, **what)
+            blocked = wanted.is_blocked
+            log.info("dead letters resolved", discarded=is_discard, blocked=blocked, **what)
         return count
 
     async def copy(
@@ -166,72 +160,40 @@ class DeadLetterView:
     ) -> int:
         """Appends the records of what is meant and not resolved to a topic; they stay parked."""
         target = self._groups.topics.get(to_topic)
-        source = self.target(wanted.group, wanted.topic)
-        if source and source.topic_id == target.topic_id:
-            message = "dead letters cannot be copied to their own dead-letter topic"
+        if target.is_dead_letter_topic:
+            message = (
+                f"{to_topic!r} is for what group {target.source_group!r} failed at in "
+                f"{target.source_topic!r}; dead letters are copied to other topics"
+            )
             raise InvalidError("INVALID_ARGUMENT", message, topic=to_topic)
         run: list[NewRecord] = []
         count = 0
-        async for letter in self.find(wanted):
-            if letter.state == "resolved":
-                continue
+        async for letter in self._all(wanted):
             run.append(_copied(letter, target.partition_count))
             count += 1
             if len(run) == COPIED_AT_ONCE and not is_dry_run:
-                await self._publish(to_topic, run)
+                await self._publish(target, run)
                 run = []
             if count == wanted.selection.limit:
                 break
         if run and not is_dry_run:
-            await self._publish(to_topic, run)
+            await self._publish(target, run)
         return count
 
-    async def read(
-        self, group: str, target: Topic, partition: int, first: int, end: int
-    ) -> AsyncIterator[FoundLetter]:
-        """Yields the dead letters of a range, passing over what cannot be read."""
-        place = target.partition(partition)
-        partition_log = self._groups.partitions.get(place).log
-        end = min(end, partition_log.bounds().high_watermark)
-        ledger = self._groups.state.get(LedgerId(group, target.topic_id, partition))
-        while first < end:
-            try:
-                run = await partition_log.read(first, FETCH_BYTES)
-            except DataLossError as error:
-                first = int(error.details["next_offset"])
-                continue
-            at = 0
-            while at < len(run.batches):
-                batch = Batch.decode(run.batches, place.seed, at)
-                at += batch.header.size_bytes
-                for record in decode_records(batch, partition):
-                    if first <= record.offset < end:
-                        found = _found(target, batch, record, ledger)
-                        if found:
-                            yield found
-            first = run.next_offset
+    async def _all(self, wanted: DeadLetterFilter) -> AsyncIterator[FoundLetter]:
+        """Yields what is meant and not resolved, as it lies, the limit aside."""
+        shelf, selection = self.shelf(wanted), wanted.selection
+        for partition in range(shelf.topic.partition_count if shelf else 0):
+            assert shelf
+            ranges = self._parked.wanted(shelf, partition, selection, with_resolved=False)
+            async for part in self._parked.read(shelf, partition, ranges, selection):
+                for letter in part.letters:
+                    yield letter
 
-    async def _publish(self, topic: str, run: list[NewRecord]) -> None:
-        for result in await self._produce.publish(topic, "", run):
+    async def _publish(self, target: Topic, run: list[NewRecord]) -> None:
+        for result in await self._produce.publish(target.topic, target.topic_id, run):
             if isinstance(result, LogbrokerError):
                 raise result
-
-
-def _found(
-    target: Topic, batch: Batch, record: Record, ledger: Ledger | None
-) -> FoundLetter | None:
-    try:
-        letter = dead_letter_of(record.headers)
-    except DataLossError:  # somebody else wrote it there
-        return None
-    state, redrives = State.PARKED, 0
-    if ledger:
-        state = ledger.state.state_of(record.offset)
-        redrives = ledger.state.redrives.at(record.offset)
-        letter = with_last_failure(letter, ledger.state.last_failures.at(record.offset))
-    name = NAMES.get(state, state.name.lower())
-    appended_ms = batch.header.append_time_ms
-    return FoundLetter(target.topic, record.partition, letter, record, appended_ms, name, redrives)
 
 
 def _copied(letter: FoundLetter, partition_count: int) -> NewRecord:
@@ -253,7 +215,9 @@ def _place_of(page_token: str) -> tuple[int, int]:
         return 0, -1
     try:
         partition, offset = map(int, page_token.split(":"))
-    except ValueError as error:
+    except ValueError:
+        partition, offset = -1, 0
+    if partition < 0 or offset < 0:
         message = f"{page_token!r} is no page token"
-        raise InvalidError("INVALID_ARGUMENT", message, page_token=page_token) from error
+        raise InvalidError("INVALID_ARGUMENT", message, page_token=page_token)
     return partition, offset

@@ -64,6 +64,11 @@ LATER_MS = 10
 """The longest that what nothing waits for stays out of the journal: mostly an answer comes first,
 and both share a flush."""
 
+SAID = {
+    Exhausted.DISCARD: "records discarded",
+    Exhausted.BLOCK: "records blocked, an operator is needed",
+}
+
 RESOLVING = (Acknowledged, Discarded, Trimmed, Skipped)
 """What settles dead letters in their ledger."""
 
@@ -252,6 +257,7 @@ class Groups:
             if isinstance(event, InLedger):
                 letter = self._note_letter(event, done)
                 self._apply_in_ledger(event, now, answered)
+                _say_given_up(event)
                 if letter:
                     tried.append(letter.is_tried)
             else:
@@ -453,6 +459,15 @@ def _keeping(event: Event) -> Keeping:
     if isinstance(event, InLedger):
         return KEEPING[type(event.event)]
     return Keeping.LATER if isinstance(event, GroupSeen) else Keeping.FIRST
+
+
+def _say_given_up(told: InLedger) -> None:
+    """Logs what nobody finds in a dead-letter topic."""
+    event = told.event
+    if isinstance(event, GivenUp) and event.outcome in SAID:
+        ranges, failures, reason = event.ranges, event.failures, event.reason
+        values = {"ledger": told.ledger, "ranges": ranges, "failures": failures, "reason": reason}
+        log.warning(SAID[event.outcome], **values)
 
 
 def _seen(done: "Future[Any]") -> None:

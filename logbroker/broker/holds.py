@@ -10,14 +10,13 @@ import asyncio
 
 import structlog
 
-from logbroker.broker.dead_letter_view import DeadLetterView
 from logbroker.broker.groups import Groups
+from logbroker.broker.parked_records import ParkedRecords, Shelf
 from logbroker.errors import LogbrokerError
 from logbroker.group.events import LedgerId
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import LedgerEvent
 from logbroker.record.offset_ranges import OffsetRanges
-from logbroker.topic.topic import Topic
 
 AGAIN_MS = 5_000
 """How often to look at what is held: nobody tells what retention removed."""
@@ -28,9 +27,9 @@ log = structlog.get_logger()
 class Holds:
     """Watches the dead letters of ledgers in which something is held."""
 
-    def __init__(self, groups: Groups, view: DeadLetterView) -> None:
+    def __init__(self, groups: Groups, parked: ParkedRecords) -> None:
         self._groups = groups
-        self._view = view
+        self._parked_records = parked
         self._concerned: dict[LedgerId, None] = {}
         """Source ledgers to look at."""
         self._has_concerned = asyncio.Event()
@@ -92,11 +91,11 @@ class Holds:
         places: dict[int, int] = {}
         parked: Ledger | None = None
         if read.dead_letter_topic_id:
-            target = groups.topics.find(read.dead_letter_topic_id)
-            if target is None:
+            shelf = self._parked_records.shelf(ledger_id.group, read.topic)
+            if shelf is None:
                 return  # being deleted, or damaged
-            parked_id = ledger_id._replace(topic_id=target.topic_id)
-            await self._find_places(ledger_id, parked_id, target)
+            parked_id = shelf.ledger_id(ledger_id.partition)
+            await self._find_places(ledger_id, parked_id, shelf)
             places, parked = self._places[parked_id], groups.state.get(parked_id)
             if groups.state.get(ledger_id) is not ledger or parked is None:
                 return
@@ -112,7 +111,7 @@ class Holds:
             decided += ledger.decide_release_key(offset)
         await groups.commit_in(ledger_id, decided)
 
-    async def _find_places(self, ledger_id: LedgerId, parked_id: LedgerId, target: Topic) -> None:
+    async def _find_places(self, ledger_id: LedgerId, parked_id: LedgerId, shelf: Shelf) -> None:
         """Reads on where copies lie, as far as there are any."""
         bounds = self._groups.partition(parked_id).log.bounds()
         first = max(self._read_to.get(parked_id, 0), bounds.log_start_offset)
@@ -120,10 +119,12 @@ class Holds:
         held = self._groups.ledger(ledger_id).state.held
         known = self._places.get(parked_id, {})
         places = {offset: place for offset, place in known.items() if offset in held}
-        reading = self._view.read(ledger_id.group, target, ledger_id.partition, first, end)
-        async for letter in reading:
-            if letter.letter.topic_id == ledger_id.topic_id and letter.letter.offset in held:
-                places[letter.letter.offset] = letter.record.offset
+        reading = self._parked_records.read(shelf, ledger_id.partition, [(first, end)])
+        async for part in reading:
+            for letter in part.letters:
+                origin = letter.letter
+                if origin.topic_id == ledger_id.topic_id and origin.offset in held:
+                    places[origin.offset] = letter.record.offset
         self._places[parked_id], self._read_to[parked_id] = places, end
 
 

@@ -1,16 +1,17 @@
-"""Where groups are: progress, commits, resets, and why a record is not delivered."""
+"""Where groups are: progress, commits, resets."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
 from logbroker.broker.beginning import Beginning
+from logbroker.broker.explain import Explain
 from logbroker.broker.groups import Groups
 from logbroker.broker.membership import Membership
-from logbroker.errors import LogbrokerError, NotFoundError, PreconditionError
+from logbroker.errors import LogbrokerError, PreconditionError
 from logbroker.group.events import Event, InLedger, LedgerId
-from logbroker.group.explain import Explanation, Why, explain
+from logbroker.group.explain import Why
 from logbroker.group.ledger import Ledger
 from logbroker.group.parked import parked_counts
 from logbroker.group.progress import Progress, first_unsettled, progress
@@ -75,10 +76,13 @@ class OffsetReset(NamedTuple):
 class Offsets:
     """Looks into ledgers, and moves them."""
 
-    def __init__(self, groups: Groups, beginning: Beginning, membership: Membership) -> None:
+    def __init__(
+        self, groups: Groups, beginning: Beginning, membership: Membership, explain: Explain
+    ) -> None:
         self._groups = groups
         self._beginning = beginning
         self._membership = membership
+        self._explain = explain
         self._append_times: dict[LedgerId, tuple[int, int]] = {}
         """Of first unsettled records: offset and time."""
 
@@ -207,26 +211,6 @@ class Offsets:
             message = f"group {group!r} has members or leases; force it, or end them first"
             raise PreconditionError("GROUP_IN_USE", message, group=group)
 
-    def explain(self, group: str, topic: str, partition: int, offset: int) -> Explanation:
-        """Returns why the group is not given a record. NotFoundError."""
-        groups = self._groups
-        groups.state.catalog.get(group)
-        found, place = groups.topics.partition(topic, "", partition)
-        ledger = groups.state.get(LedgerId(group, found.topic_id, partition))
-        if ledger is None:
-            message = f"group {group!r} does not read {topic!r}"
-            raise NotFoundError("TOPIC_NOT_FOUND", message, topic=topic, group=group)
-        return self._explain(ledger, offset, groups.partitions.get(place).log.bounds())
-
-    def _explain(self, ledger: Ledger, offset: int, bounds: Bounds) -> Explanation:
-        return explain(
-            ledger,
-            offset,
-            self._groups.moment(),
-            log_start_offset=bounds.log_start_offset,
-            high_watermark=bounds.high_watermark,
-        )
-
     async def _progress_of(
         self, topic: str, ledger_id: LedgerId, ledger: Ledger
     ) -> PartitionProgress | None:
@@ -241,9 +225,8 @@ class Offsets:
             member = live.owner_of(ledger_id) or ""
         waits_for = ""
         if first is not None and not told.leased:
-            why = self._explain(ledger, first, bounds).why
-            has_members = bool(self._membership.members(ledger_id.group))
-            waits_for = str(why) if why is not Why.AVAILABLE else "" if has_members else "no_member"
+            why = self._explain.look(ledger_id, ledger, first, bounds).why
+            waits_for = "" if why is Why.AVAILABLE else str(why)
         failed = len(ledger.state.failures)
         age_ms = await self._age(ledger_id, first) if first is not None else 0
         return PartitionProgress(
@@ -268,34 +251,3 @@ class Offsets:
                 return 0
             known = self._append_times[ledger_id] = (offset, appended_ms)
         return max(self._groups.clock.now_ms() - known[1], 0)
-
-
-def explained(found: Explanation, *, has_members: bool) -> tuple[str, str, dict[str, Any]]:
-    """Returns the state, a sentence for people, and every value of it."""
-    state = str(found.why)
-    if found.why is Why.AVAILABLE and not has_members:
-        state = "no_member"
-    details = {
-        name: value
-        for name, value in found._asdict().items()
-        if value not in (None, "", 0) and name != "why"
-    }
-    return state, SENTENCES[state].format(**found._asdict()), details
-
-
-SENTENCES = {
-    "available": "the next member that has room gets it",
-    "no_member": "it can be delivered, but the group has no member",
-    "settled": "the group is done with it, or began behind it",
-    "leased": "{member} holds it for another {left_ms} ms",
-    "waiting": "it failed {failures} times and waits another {left_ms} ms: {reason}",
-    "suspect": "its member vanished; it is delivered alone, to a member that holds nothing else",
-    "parked": "it stays until an operator redrives or resolves it",
-    "behind_record": "record {behind_offset} of its partition comes first, which is {behind_why}",
-    "behind_key": "record {behind_offset} of its key comes first, which is {behind_why}",
-    "held": "the dead letter from offset {behind_offset} holds it until that is resolved",
-    "window_full": "as many records are open as `max_unsettled` allows",
-    "key_unknown": "nobody has asked for records that far yet",
-    "below_start": "it was removed, or the log began behind it",
-    "beyond_end": "it cannot be read yet",
-}

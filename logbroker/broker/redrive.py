@@ -8,12 +8,13 @@ import structlog
 
 from logbroker.broker.dead_letter_view import DeadLetterFilter, DeadLetterView
 from logbroker.broker.groups import Groups
+from logbroker.broker.parked_records import ParkedRecords
 from logbroker.errors import LogbrokerError
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.ledger_events import Redriven
 from logbroker.group.parked import RedriveStep, decide_redrive_step
-from logbroker.group.redrive import BATCH, DeadLetterFacts, Redrive, Walk
-from logbroker.record.offset_ranges import OffsetRanges
+from logbroker.group.redrive import BATCH, Redrive, Walk
+from logbroker.record.offset_ranges import OffsetRanges, Range
 
 REDRIVE_ID_BYTES = 8
 AGAIN_MS = 5_000
@@ -28,6 +29,8 @@ class RedriveProgress(NamedTuple):
     redrive: Redrive
     topic: str
     """The topic the records came from."""
+    is_blocked: bool
+    """Whether they wait there, and are no dead letters."""
     resolved: int
     parked_again: int
 
@@ -35,9 +38,10 @@ class RedriveProgress(NamedTuple):
 class RedriveJobs:
     """Starts, runs, shows and cancels redrives."""
 
-    def __init__(self, groups: Groups, view: DeadLetterView) -> None:
+    def __init__(self, groups: Groups, view: DeadLetterView, parked: ParkedRecords) -> None:
         self._groups = groups
         self._view = view
+        self._parked = parked
 
     def resume(self) -> None:
         """Goes on with those that a stop interrupted."""
@@ -51,17 +55,15 @@ class RedriveJobs:
         groups = self._groups
         found = await self._view.find_parked(wanted)
         selected = sum(end - first for ranges in found.values() for first, end in ranges)
-        target = self._view.target(wanted.group, wanted.topic)
+        shelf = self._view.shelf(wanted)
         ends = {}
-        if target:
-            for place in target.partitions():
-                mark = groups.partitions.get(place).log.bounds().high_watermark
-                ends[place.partition] = mark
+        for place in shelf.topic.partitions() if shelf else ():
+            ends[place.partition] = groups.partitions.get(place).log.bounds().high_watermark
         redrive_id = secrets.token_hex(REDRIVE_ID_BYTES)
         decided = groups.state.redrives.decide_start(
             redrive_id,
             wanted.group,
-            target.topic_id if target else "",
+            shelf.topic.topic_id if shelf else "",
             wanted.selection,
             ends,
             selected=selected,
@@ -69,7 +71,7 @@ class RedriveJobs:
             now_ms=groups.clock.now_ms(),
         )
         if is_dry_run:
-            return RedriveProgress(decided[0].redrive, wanted.topic, 0, 0)
+            return RedriveProgress(decided[0].redrive, wanted.topic, wanted.is_blocked, 0, 0)
         await groups.commit(decided)
         groups.spawn(self._run(redrive_id))
         return self.get(redrive_id)
@@ -129,16 +131,17 @@ class RedriveJobs:
         groups = self._groups
         ledger_id = LedgerId(redrive.group, redrive.topic_id, walk.partition)
         ledger = groups.ledger(ledger_id)
-        facts: Sequence[DeadLetterFacts] | None = None
-        facts_end = 0
+        meant: Sequence[int] | None = None
+        meant_end = 0
         if redrive.selection.needs_records:
-            facts_end = min(walk.end, walk.next_offset + BATCH)
-            facts = await self._facts(redrive, walk, facts_end)
+            first = ledger.state.parked.next_held(walk.next_offset, walk.end)
+            meant_end = min(walk.end, first + BATCH)
+            meant = await self._meant(redrive, walk.partition, (first, meant_end))
             known = self._find(redrive.redrive_id)
             if known is None or groups.state.get(ledger_id) is not ledger:
                 return
         step = decide_redrive_step(
-            ledger, redrive, walk, max_count=room, facts=facts, facts_end=facts_end
+            ledger, redrive, walk, max_count=room, meant=meant, meant_end=meant_end
         )
         await groups.commit(self._decided(redrive, walk, ledger_id, step))
 
@@ -153,14 +156,13 @@ class RedriveJobs:
         )
         return [*(InLedger(ledger_id, event) for event in step.events), *advanced]
 
-    async def _facts(self, redrive: Redrive, walk: Walk, end: int) -> list[DeadLetterFacts]:
-        target = self._groups.topics.find(redrive.topic_id)
-        if target is None:
+    async def _meant(self, redrive: Redrive, partition: int, run: Range) -> list[int]:
+        """Returns which offsets the redrive means between these."""
+        shelf = self._parked.shelf_of(LedgerId(redrive.group, redrive.topic_id, partition))
+        if shelf is None:
             return []
-        bounds = self._groups.partitions.get(target.partition(walk.partition)).log.bounds()
-        first = max(walk.next_offset, bounds.log_start_offset)
-        reading = self._view.read(redrive.group, target, walk.partition, first, end)
-        return [letter.facts async for letter in reading]
+        reading = self._parked.read(shelf, partition, [run], redrive.selection, with_records=False)
+        return [offset async for part in reading for offset in part.offsets]
 
     def _progress(self, redrive: Redrive) -> RedriveProgress:
         """Counts what of the redriven is settled, and what is parked once more."""
@@ -178,7 +180,6 @@ class RedriveJobs:
                 above = max(first, state.committed)
                 resolved += sum(stop - start for start, stop in state.settled.within(above, end))
                 parked += sum(stop - start for start, stop in state.parked.within(first, end))
-        group = self._groups.state.catalog.find(redrive.group)
-        topics = group.topics if group else ()
-        names = [one.topic for one in topics if one.dead_letter_topic_id == redrive.topic_id]
-        return RedriveProgress(redrive, names[0] if names else "", resolved, parked)
+        shelf = self._parked.shelf_of(LedgerId(redrive.group, redrive.topic_id, 0))
+        name, is_blocked = (shelf.source.topic, shelf.is_blocked) if shelf else ("", False)
+        return RedriveProgress(redrive, name, is_blocked, resolved, parked)

@@ -218,6 +218,7 @@ def _progress_fields(progress: PartitionProgress) -> dict[str, Any]:
         "parked_count": str(progress.parked_count),
         "failed_count": str(progress.failed_count),
         "expired_unsettled_count": str(progress.expired_unsettled_count),
+        "discarded_count": str(progress.discarded_count),
         "member_id": progress.member_id,
         "waits_for": progress.waits_for,
     }

@@ -134,10 +134,12 @@ class BlockingAdmin:
         return self._wait(self._admin.list_dead_letters(which, with_resolved=with_resolved))
 
     def get_dead_letter(
-        self, group: str, topic: str, partition: int, offset: int
+        self, group: str, topic: str, partition: int, offset: int, *, blocked: bool = False
     ) -> DeadLetterRecord:
         """Returns the dead letter at this offset of the dead-letter topic."""
-        return self._wait(self._admin.get_dead_letter(group, topic, partition, offset))
+        return self._wait(
+            self._admin.get_dead_letter(group, topic, partition, offset, blocked=blocked)
+        )
 
     def resolve_dead_letters(
         self, which: DeadLetterFilter, *, discard: bool = False, dry_run: bool = False

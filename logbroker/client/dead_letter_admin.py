@@ -12,7 +12,7 @@ from logbroker.wire.convert import headers_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFilter:
-    """Which dead letters of a group and topic. What is None or empty does not restrict."""
+    """Which dead letters, or blocked records. What is None or empty does not restrict."""
 
     group: str
     topic: str
@@ -29,7 +29,9 @@ class DeadLetterFilter:
     reason_contains: str = ""
     key: bytes | None = None
     limit: int = 0
-    """At most so many, oldest first; 0: all."""
+    """At most so many, by partition, the oldest first; 0: all."""
+    blocked: bool = False
+    """Not dead letters, but what waits in its place in the topic (`exhausted = block`)."""
 
     def to_proto(self) -> pb.DeadLetterFilter:
         """Returns the message."""
@@ -46,10 +48,11 @@ class DeadLetterInfo:
     """What a group failed at."""
 
     dead_letter_topic: str
+    """Empty for a blocked record."""
     partition: int
     """Of both topics."""
     offset: int
-    """In the dead-letter topic."""
+    """In the dead-letter topic, or of the blocked record."""
     state: str
     """`parked`, `available`, `leased`, `waiting` or `resolved`."""
     source_topic: str
@@ -146,11 +149,14 @@ class DeadLetterAdmin:
                 return found[: which.limit] if which.limit else found
 
     async def get_dead_letter(
-        self, group: str, topic: str, partition: int, offset: int
+        self, group: str, topic: str, partition: int, offset: int, *, blocked: bool = False
     ) -> DeadLetterRecord:
-        """Returns the dead letter at this offset of the dead-letter topic. NotFoundError."""
+        """Returns the dead letter at this offset of the dead-letter topic. NotFoundError.
+
+        `blocked`: a blocked record at this offset of the topic itself.
+        """
         request = pb.GetDeadLetterRequest(
-            group=group, topic=topic, partition=partition, offset=offset
+            group=group, topic=topic, partition=partition, offset=offset, blocked=blocked
         )
         response = await self._connection.call(
             "DeadLetterService/GetDeadLetter", request, pb.GetDeadLetterResponse

@@ -78,6 +78,8 @@ class PartitionProgress:
     """In partition order: the member it belongs to; else empty."""
     waits_for: str
     """Why nothing is delivered just now although there is lag; else empty."""
+    discarded_count: int = 0
+    """Records given up for good, by `exhausted = discard` or by an operator."""
 
     @classmethod
     def of(cls, message: group_pb2.PartitionProgress) -> "PartitionProgress":

@@ -35,14 +35,14 @@ class DeadLetter(NamedTuple):
 
 
 TEXTS = frozenset({"topic", "topic_id", "group", "reason"})
-NAMES = {field: PREFIX + field.replace("_", "-") for field in DeadLetter._fields}
-FIELDS = {name: field for field, name in NAMES.items()}
+FIELD_NAMES = {field: PREFIX + field.replace("_", "-") for field in DeadLetter._fields}
+FIELDS = {name: field for field, name in FIELD_NAMES.items()}
 
 
 def with_dead_letter(headers: Iterable[Header], letter: DeadLetter) -> tuple[Header, ...]:
     """Returns the record's own headers, in their order, then ours. Older ones of ours are gone."""
     told = letter._replace(reason=cut(letter.reason))._asdict()
-    ours = (Header(NAMES[field], str(value).encode()) for field, value in told.items())
+    ours = (Header(FIELD_NAMES[field], str(value).encode()) for field, value in told.items())
     return (*own_headers(headers), *ours)
 
 
@@ -86,4 +86,4 @@ def is_dead_letter(headers: Iterable[Header]) -> bool:
 
 def is_dead_letter_of(headers: Iterable[Header], topic_id: str) -> bool:
     """Returns whether the record came from this incarnation of a topic."""
-    return Header(NAMES["topic_id"], topic_id.encode()) in headers
+    return Header(FIELD_NAMES["topic_id"], topic_id.encode()) in headers

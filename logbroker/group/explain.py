@@ -19,12 +19,14 @@ class Why(StrEnum):
     """Not written yet, or not readable yet."""
     SETTLED = "settled"
     """The group is done with it, or began behind it."""
+    DEAD_LETTERED = "dead_lettered"
+    """The group gave it up: it lies in its dead-letter topic. Not known to the ledger."""
     LEASED = "leased"
     """A member holds it until a time."""
     WAITING = "waiting"
     """Its back-off runs until a time."""
     PARKED = "parked"
-    """An operator redrives or discards it."""
+    """It was given up and stays in its place, until an operator redrives or resolves it."""
     SUSPECT = "suspect"
     """Delivered alone, when a member holds nothing else."""
     BEHIND_RECORD = "behind_record"
@@ -37,6 +39,8 @@ class Why(StrEnum):
     """`max_unsettled` records are open."""
     KEY_UNKNOWN = "key_unknown"
     """Its key has not been read yet: nobody asked for records this far."""
+    NO_MEMBER = "no_member"
+    """Nobody is there to take it."""
     AVAILABLE = "available"
     """The next member that has room gets it."""
 
@@ -59,16 +63,42 @@ class Explanation(NamedTuple):
     """Where that record stands."""
 
 
+TAKEN_BY_MEMBERS = frozenset({Why.AVAILABLE, Why.SUSPECT, Why.KEY_UNKNOWN})
+"""What ends with the next member that has room."""
+
+
 def explain(
-    ledger: Ledger, offset: int, now: Moment, *, log_start_offset: int, high_watermark: int
+    ledger: Ledger,
+    offset: int,
+    now: Moment,
+    *,
+    log_start_offset: int,
+    high_watermark: int,
+    has_members: bool = True,
 ) -> Explanation:
     """Returns why this group is not, or not yet, given this record."""
+    bounds = {"log_start_offset": log_start_offset, "high_watermark": high_watermark}
+    found = _explain(ledger, offset, now, **bounds)
+    if has_members:
+        return found
+    if found.why in TAKEN_BY_MEMBERS:
+        return found._replace(why=Why.NO_MEMBER)
+    if found.behind_why in TAKEN_BY_MEMBERS:
+        return found._replace(behind_why=Why.NO_MEMBER)
+    return found
+
+
+def _explain(
+    ledger: Ledger, offset: int, now: Moment, *, log_start_offset: int, high_watermark: int
+) -> Explanation:
     if offset < log_start_offset:
         return Explanation(Why.BELOW_START)
     if offset >= high_watermark:
         return Explanation(Why.BEYOND_END)
     state = ledger.state
     known = state.failures.get(offset)
+    if known is None and offset in state.parked:
+        known = state.last_failures.at(offset)
     found = Explanation(
         Why.AVAILABLE,
         failures=known.failures if known else 0,
@@ -119,7 +149,7 @@ def _explain_order(
         if before in state.held:
             return found._replace(why=Why.HELD, behind_offset=before)
         bounds = {"log_start_offset": log_start_offset, "high_watermark": high_watermark}
-        other = explain(ledger, before, now, **bounds)
+        other = _explain(ledger, before, now, **bounds)
         return found._replace(why=why, behind_offset=before, behind_why=other.why)
     if offset in state.suspects:
         return found._replace(why=Why.SUSPECT)

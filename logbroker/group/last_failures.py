@@ -47,6 +47,13 @@ class LastFailures:
         """Returns the last failure of this record; None if it has not failed again."""
         return self._failures.get(offset)
 
+    def meets(self, first: int, end: int) -> bool:
+        """Returns whether any record from `first` up to `end` has failed again."""
+        known = self._failures
+        if len(known) < end - first:
+            return any(first <= offset < end for offset in known)
+        return any(offset in known for offset in range(first, end))
+
     def drop_below(self, offset: int) -> None:
         """Forgets the records that retention removed."""
         for gone in [known for known in self._failures if known < offset]:

@@ -1,8 +1,9 @@
-"""The ledger of a dead-letter topic, for the group that failed. Pure.
+"""What is parked: in the ledger of a dead-letter topic, or under `block` in that of any. Pure.
 
-Every record is parked from birth. A redrive makes some available, with fresh failures and one
-more redrive counted; settled, they are resolved; failed again, they are parked again: the same
-record, never a copy. Leases, settlements and time are those of the ledger it is made of.
+In a dead-letter topic, for the group that failed, every record is parked from birth. A redrive
+makes some available, with fresh failures and one more redrive counted; settled, they are
+resolved; failed again, they are parked again: the same record, never a copy. Leases,
+settlements and time are those of the ledger it is made of.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from logbroker.errors import InvalidError
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import LedgerEvent
-from logbroker.group.redrive import DeadLetterFacts, Redrive, Selection, Walk
+from logbroker.group.redrive import Redrive, Walk
 from logbroker.record.offset_ranges import OffsetRanges, Range, joined
 
 
@@ -35,7 +36,6 @@ class RedriveStep(NamedTuple):
 
 def parked_counts(ledger: Ledger, log_start_offset: int, high_watermark: int) -> ParkedCounts:
     """Returns the counts by the bounds of the partition."""
-    _check(ledger)
     parked = _count(ledger.state.parked.within(log_start_offset, high_watermark))
     first = max(ledger.state.committed, log_start_offset)
     settled = _count(ledger.state.settled.within(first, high_watermark))
@@ -46,17 +46,7 @@ def parked_counts(ledger: Ledger, log_start_offset: int, high_watermark: int) ->
 
 def parked_ranges(ledger: Ledger, first: int, end: int) -> list[Range]:
     """Returns what is parked between these offsets, of which `end` is at most what is written."""
-    _check(ledger)
     return ledger.state.parked.within(first, end)
-
-
-def select(
-    ledger: Ledger, selection: Selection, facts: Sequence[DeadLetterFacts], max_count: int
-) -> list[Range]:
-    """Returns which of these parked records a selection means, at most so many."""
-    parked = ledger.state.parked
-    meant = (one.offset for one in facts if one.offset in parked and selection.means(one))
-    return joined(offset for offset, _ in zip(meant, range(max_count), strict=False))
 
 
 def decide_redrive_step(
@@ -65,25 +55,24 @@ def decide_redrive_step(
     walk: Walk,
     *,
     max_count: int,
-    facts: Sequence[DeadLetterFacts] | None = None,
-    facts_end: int = 0,
+    meant: Sequence[int] | None = None,
+    meant_end: int = 0,
 ) -> RedriveStep:
     """Returns the next step of a redrive, at most so many records.
 
-    Where offsets alone do not say what is meant (`Selection.needs_records`), `facts` are those
-    of all records from `walk.next_offset` up to `facts_end`; the step goes no further.
+    Where bounds alone do not say what is meant (`Selection.needs_records`), `meant` are the
+    offsets it means from `walk.next_offset` up to `meant_end`; the step goes no further.
     """
-    _check(ledger)
     if max_count < 1:
         return RedriveStep([], walk.next_offset, 0)
-    if facts is None:
+    if meant is None:
         assert not redrive.selection.needs_records, "the records decide, and were not read"
         end = walk.end
-        chosen = _first(ledger.state.parked.within(walk.next_offset, end), max_count)
+        chosen = first_of(ledger.state.parked.within(walk.next_offset, end), max_count)
     else:
-        end = min(walk.end, facts_end)
-        within = [one for one in facts if walk.next_offset <= one.offset < end]
-        chosen = select(ledger, redrive.selection, within, max_count)
+        end, parked = min(walk.end, meant_end), ledger.state.parked
+        wanted = joined(at for at in meant if walk.next_offset <= at < end and at in parked)
+        chosen = first_of(wanted, max_count)
     redriven = _count(chosen)
     next_offset = chosen[-1][1] if redriven == max_count else max(end, walk.next_offset)
     return RedriveStep(ledger.decide_redrive(chosen), next_offset, redriven)
@@ -91,7 +80,6 @@ def decide_redrive_step(
 
 def decide_resolve(ledger: Ledger, ranges: Sequence[Range]) -> list[LedgerEvent]:
     """Returns parked records as given up by an operator. What is not parked is left alone."""
-    _check(ledger)
     for first, end in ranges:
         if not 0 <= first < end:
             message = f"a range is from an offset up to a greater one, not {first} to {end}"
@@ -99,15 +87,12 @@ def decide_resolve(ledger: Ledger, ranges: Sequence[Range]) -> list[LedgerEvent]
     return ledger.decide_discard(ranges)
 
 
-def _check(ledger: Ledger) -> None:
-    assert ledger.state.is_parked_from_birth, "the ledger of a dead-letter topic"
-
-
 def _count(ranges: Sequence[Range]) -> int:
     return sum(end - first for first, end in ranges)
 
 
-def _first(ranges: Sequence[Range], max_count: int) -> list[Range]:
+def first_of(ranges: Sequence[Range], max_count: int) -> list[Range]:
+    """Returns the first so many offsets of ranges that ascend."""
     found = OffsetRanges()
     for first, end in ranges:
         found.add(first, min(end, first + max_count - found.count))

@@ -101,7 +101,7 @@ class Redrive:
     redrive_id: str
     group: str
     topic_id: str
-    """Of the dead-letter topic."""
+    """Of the dead-letter topic, or of the topic itself where records are blocked."""
     selection: Selection
     selected: int = 0
     """How many it meant at its start."""

@@ -240,6 +240,34 @@ def decode_records(batch: Batch, partition: int = 0) -> list[Record]:
         raise unreadable(header, "columns of different lengths") from error
 
 
+def keys_and_header(batch: Batch, name: str) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Returns of each record its offset, its key, and the last header of this exact name.
+
+    DataLossError where they cannot be read. None stands for what is null or not there.
+    """
+    header, records = batch.header, parse_records(batch)
+    count = header.record_count
+    offsets: Iterable[int] = range(header.base_offset, header.base_offset + count)
+    if records.offset_deltas:
+        offsets = [header.base_offset + delta for delta in records.offset_deltas]
+    keys = _with_nulls(records.keys, records.null_keys) if records.keys else [None] * count
+    found: list[bytes | None] = [None] * count
+    try:
+        for row in records.headers:
+            for one in reversed(row.headers):
+                if one.name == name:
+                    found[row.record] = one.value if one.HasField("value") else None
+                    break
+        return list(zip(offsets, keys, found, strict=True))
+    except (ValueError, IndexError) as error:
+        raise unreadable(header, "columns of different lengths") from error
+
+
+def header_bytes(header: Header) -> bytes:
+    """Returns what the records of a batch contain, uncompressed, if one has this header."""
+    return records_pb2.Header(name=header.name, value=header.value).SerializeToString()
+
+
 def keys_of(batch: Batch) -> Sequence[bytes | None]:
     """Returns the keys of all records. DataLossError where they cannot be read."""
     records = parse_records(batch)

@@ -2,7 +2,8 @@
 
 from typing import Any, Protocol
 
-from logbroker.broker.dead_letter_view import DeadLetterFilter, FoundLetter
+from logbroker.broker.dead_letter_view import DeadLetterFilter
+from logbroker.broker.parked_records import FoundLetter
 from logbroker.broker.redrive import RedriveProgress
 from logbroker.errors import InvalidError
 from logbroker.group.dead_letter import own_headers
@@ -21,7 +22,7 @@ class DeadLettersOf(Protocol):
         self, wanted: DeadLetterFilter, *, with_resolved: bool, page_size: int, page_token: str
     ) -> tuple[list[FoundLetter], str]: ...
     async def get_dead_letter(
-        self, group: str, topic: str, partition: int, offset: int
+        self, wanted: DeadLetterFilter, partition: int, offset: int
     ) -> FoundLetter: ...
     async def resolve_dead_letters(
         self, wanted: DeadLetterFilter, *, is_discard: bool, is_dry_run: bool
@@ -55,9 +56,10 @@ class DeadLetterService(DeadLetterServiceServicer):
 
     async def GetDeadLetter(self, request: pb.GetDeadLetterRequest, context: Any) -> Any:
         """Returns one dead letter with its record."""
-        found = await self._broker.get_dead_letter(
-            request.group, request.topic, request.partition, request.offset
+        wanted = DeadLetterFilter(
+            group=request.group, topic=request.topic, is_blocked=request.blocked
         )
+        found = await self._broker.get_dead_letter(wanted, request.partition, request.offset)
         return pb.GetDeadLetterResponse(
             dead_letter=_letter(found),
             value=found.record.value,
@@ -119,13 +121,20 @@ def _filter(message: pb.DeadLetterFilter) -> DeadLetterFilter:
         key=message.key if message.HasField("key") else None,
         limit=message.limit,
     )
-    return DeadLetterFilter(group=message.group, topic=message.topic, selection=selection)
+    return DeadLetterFilter(
+        group=message.group,
+        topic=message.topic,
+        is_blocked=message.blocked,
+        selection=selection,
+    )
 
 
-def _filter_to_proto(group: str, topic: str, selection: Selection) -> pb.DeadLetterFilter:
+def _filter_to_proto(found: RedriveProgress) -> pb.DeadLetterFilter:
+    selection = found.redrive.selection
     return pb.DeadLetterFilter(
-        group=group,
-        topic=topic,
+        group=found.redrive.group,
+        topic=found.topic,
+        blocked=found.is_blocked,
         partition=selection.partition,
         first_offset=selection.first_offset or None,
         end_offset=selection.end_offset,
@@ -164,7 +173,7 @@ def _redrive(found: RedriveProgress) -> pb.Redrive:
     redrive = found.redrive
     return pb.Redrive(
         redrive_id=redrive.redrive_id,
-        filter=_filter_to_proto(redrive.group, found.topic, redrive.selection),
+        filter=_filter_to_proto(found),
         state=str(redrive.state),
         selected_count=redrive.selected,
         redriven_count=redrive.redriven,

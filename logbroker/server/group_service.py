@@ -47,7 +47,7 @@ class GroupsOf(Protocol):
         is_forced: bool,
         is_dry_run: bool,
     ) -> list[OffsetReset]: ...
-    def explain(
+    async def explain(
         self, group: str, topic: str, partition: int, offset: int
     ) -> tuple[str, str, dict[str, Any]]: ...
 
@@ -156,7 +156,7 @@ class GroupService(GroupServiceServicer):
 
     async def Explain(self, request: pb.ExplainRequest, context: Any) -> Any:
         """Says why a record is not delivered."""
-        state, message, details = self._groups.explain(
+        state, message, details = await self._groups.explain(
             request.group, request.topic, request.partition, request.offset
         )
         texts = {name: str(value) for name, value in details.items()}
@@ -205,4 +205,5 @@ def _progress(one: PartitionProgress) -> group_pb2.PartitionProgress:
         expired_unsettled_count=progress.expired_unsettled,
         member_id=one.member,
         waits_for=one.waits_for,
+        discarded_count=progress.discarded,
     )

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class DeadLetterFilter(_message.Message):
-    __slots__ = ("group", "topic", "partition", "first_offset", "end_offset", "from_ms", "until_ms", "reason_contains", "key", "limit")
+    __slots__ = ("group", "topic", "partition", "first_offset", "end_offset", "from_ms", "until_ms", "reason_contains", "key", "limit", "blocked")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,7 @@ class DeadLetterFilter(_message.Message):
     REASON_CONTAINS_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_FIELD_NUMBER: _ClassVar[int]
     group: str
     topic: str
     partition: int
@@ -29,7 +30,8 @@ class DeadLetterFilter(_message.Message):
     reason_contains: str
     key: bytes
     limit: int
-    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., first_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., from_ms: _Optional[int] = ..., until_ms: _Optional[int] = ..., reason_contains: _Optional[str] = ..., key: _Optional[bytes] = ..., limit: _Optional[int] = ...) -> None: ...
+    blocked: bool
+    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., first_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., from_ms: _Optional[int] = ..., until_ms: _Optional[int] = ..., reason_contains: _Optional[str] = ..., key: _Optional[bytes] = ..., limit: _Optional[int] = ..., blocked: _Optional[bool] = ...) -> None: ...
 
 class DeadLetter(_message.Message):
     __slots__ = ("dead_letter_topic", "partition", "offset", "state", "source_topic", "source_topic_id", "source_offset", "source_append_time_ms", "failures", "first_failure_ms", "last_failure_ms", "reason", "redrives", "dead_lettered_ms", "timestamp_ms", "key", "value_bytes")
@@ -90,16 +92,18 @@ class ListDeadLettersResponse(_message.Message):
     def __init__(self, dead_letters: _Optional[_Iterable[_Union[DeadLetter, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class GetDeadLetterRequest(_message.Message):
-    __slots__ = ("group", "topic", "partition", "offset")
+    __slots__ = ("group", "topic", "partition", "offset", "blocked")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_FIELD_NUMBER: _ClassVar[int]
     group: str
     topic: str
     partition: int
     offset: int
-    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+    blocked: bool
+    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., blocked: _Optional[bool] = ...) -> None: ...
 
 class GetDeadLetterResponse(_message.Message):
     __slots__ = ("dead_letter", "value", "headers")

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class DeadLetterServiceStub:
-    """Looks at what groups failed at, and gives it back to them.
+    """Looks at what groups failed at, and gives it back to them: dead letters or, where the filter
+    says so, records that are blocked.
     """
 
     def __init__(self, channel):
@@ -78,11 +79,12 @@ class DeadLetterServiceStub:
 
 
 class DeadLetterServiceServicer:
-    """Looks at what groups failed at, and gives it back to them.
+    """Looks at what groups failed at, and gives it back to them: dead letters or, where the filter
+    says so, records that are blocked.
     """
 
     def ListDeadLetters(self, request, context):
-        """Lists dead letters of a group, oldest first, in pages.
+        """Lists dead letters of a group, by partition, the oldest first, in pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,7 +98,7 @@ class DeadLetterServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResolveDeadLetters(self, request, context):
-        """Settles dead letters for good, without delivering them.
+        """Settles dead letters for good, without delivering them. What was blocked behind them goes on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -190,7 +192,8 @@ def add_DeadLetterServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class DeadLetterService:
-    """Looks at what groups failed at, and gives it back to them.
+    """Looks at what groups failed at, and gives it back to them: dead letters or, where the filter
+    says so, records that are blocked.
     """
 
     @staticmethod

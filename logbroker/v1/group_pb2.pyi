@@ -124,7 +124,7 @@ class TopicPartition(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ...) -> None: ...
 
 class PartitionProgress(_message.Message):
-    __slots__ = ("topic", "partition", "committed_offset", "high_watermark", "log_start_offset", "lag", "age_ms", "leased_count", "waiting_count", "parked_count", "failed_count", "expired_unsettled_count", "member_id", "waits_for")
+    __slots__ = ("topic", "partition", "committed_offset", "high_watermark", "log_start_offset", "lag", "age_ms", "leased_count", "waiting_count", "parked_count", "failed_count", "expired_unsettled_count", "member_id", "waits_for", "discarded_count")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +139,7 @@ class PartitionProgress(_message.Message):
     EXPIRED_UNSETTLED_COUNT_FIELD_NUMBER: _ClassVar[int]
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    DISCARDED_COUNT_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     committed_offset: int
@@ -153,4 +154,5 @@ class PartitionProgress(_message.Message):
     expired_unsettled_count: int
     member_id: str
     waits_for: str
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., committed_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., lag: _Optional[int] = ..., age_ms: _Optional[int] = ..., leased_count: _Optional[int] = ..., waiting_count: _Optional[int] = ..., parked_count: _Optional[int] = ..., failed_count: _Optional[int] = ..., expired_unsettled_count: _Optional[int] = ..., member_id: _Optional[str] = ..., waits_for: _Optional[str] = ...) -> None: ...
+    discarded_count: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., committed_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., lag: _Optional[int] = ..., age_ms: _Optional[int] = ..., leased_count: _Optional[int] = ..., waiting_count: _Optional[int] = ..., parked_count: _Optional[int] = ..., failed_count: _Optional[int] = ..., expired_unsettled_count: _Optional[int] = ..., member_id: _Optional[str] = ..., waits_for: _Optional[str] = ..., discarded_count: _Optional[int] = ...) -> None: ...

@@ -197,7 +197,7 @@ async def test_what_lies_behind_a_dead_letter_of_its_key_waits_until_that_is_res
             assert [(run.first, run.end) for run in found.runs] == [(0, 1), (2, 3)]
             await settle(broker, member, Cause.ACKNOWLEDGE, found.token, 2, 3)
             await settle(broker, member, Cause.REJECT, found.token, 0, 1)
-            assert broker.explain("g", "a", 0, 1)[0] == "held"
+            assert (await broker.explain("g", "a", 0, 1)).state == "held"
             await broker.start_redrive(LETTERS)
             found = await next_delivery(broker, member)
             assert (found.dead_letter_topic, found.runs[0].first) == ("a.g.dlq", 0)
@@ -215,10 +215,10 @@ async def test_a_discarded_dead_letter_holds_nothing_any_more_also_after_a_resta
         async with member_on(broker, settings=settings) as member:
             token, *_ = await delivered(broker, member)
             await settle(broker, member, Cause.REJECT, token, 0, 1)
-            assert broker.explain("g", "a", 0, 1)[0] == "held"
+            assert (await broker.explain("g", "a", 0, 1)).state == "held"
     async with broker_on(engine.reopened(), clock) as broker, member_on(broker) as member:
         await clock.advance(200)
-        assert broker.explain("g", "a", 0, 1)[0] == "held"
+        assert (await broker.explain("g", "a", 0, 1)).state == "held"
         assert await broker.resolve_dead_letters(LETTERS, is_discard=True) == 1
         found = await next_delivery(broker, member)
         assert found.runs[0].first == 1

@@ -1,19 +1,23 @@
 """Why a record is not delivered, for each reason there is."""
 
+from random import Random
+
 import pytest
 
 from logbroker.group.explain import Why, explain
+from logbroker.group.ledger import Ledger
+from logbroker.group.ledger_events import Moment
 from logbroker.group.record_state import Cause
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
-from logbroker.group.settings import AfterDeadLetter, Order
+from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
 from tests.group.test_ledger import Bench
 
 BLOCK = RetryPolicy(max_failures=1, exhausted=Exhausted.BLOCK)
 
 
-def why(bench, offset, log_start_offset=0):
+def why(bench, offset, log_start_offset=0, has_members=True):
     bounds = {"log_start_offset": log_start_offset, "high_watermark": bench.high_watermark}
-    return explain(bench.ledger, offset, bench.now, **bounds)
+    return explain(bench.ledger, offset, bench.now, **bounds, has_members=has_members)
 
 
 def test_outside_the_log():
@@ -84,3 +88,37 @@ def test_a_key_that_was_not_read():
     bench.lease()
     bench.settle(0, 1)
     assert why(bench, 4).why is Why.KEY_UNKNOWN
+
+
+@pytest.mark.parametrize("order", list(Order))
+def test_without_members_what_could_go_says_that_nobody_is_there(order):
+    bench = Bench(keys="AAB", order=order)
+    assert why(bench, 0, has_members=False).why is Why.NO_MEMBER, "also where no key is known"
+    bench.lease(max_count=1)
+    bench.settle(0, 1, Cause.RETRY, delay_ms=5_000)
+    assert why(bench, 0, has_members=False).why is Why.WAITING
+    bench.pass_ms(5_000)
+    assert why(bench, 0, has_members=False).why is Why.NO_MEMBER
+    if order is Order.KEY:
+        told = why(bench, 1, has_members=False)
+        assert (told.why, told.behind_why) == (Why.BEHIND_KEY, Why.NO_MEMBER)
+
+
+def test_without_members_a_suspect_waits_for_one_too():
+    bench = Bench()
+    bench.lease(max_count=2)
+    bench.vanish()
+    assert why(bench, 0, has_members=False).why is Why.NO_MEMBER
+    assert why(bench, 1, has_members=False).behind_why is Why.NO_MEMBER
+
+
+def test_a_parked_dead_letter_tells_why_it_failed_last():
+    settings = GroupSettings(retry=RetryPolicy(max_failures=1))
+    ledger, now = Ledger(settings, is_parked_from_birth=True), Moment(0, 0)
+    ledger.apply_all(ledger.decide_redrive([(0, 1)]), now)
+    bounds = {"log_start_offset": 0, "high_watermark": 1}
+    ledger.apply_all(ledger.decide_lease("m", 1, now, high_watermark=1, max_count=1), now)
+    failed = ledger.decide_settle(1, [(0, 1)], Cause.RETRY, now, Random(1), reason="again")
+    ledger.apply_all(failed, now)
+    told = explain(ledger, 0, now, **bounds)
+    assert (told.why, told.reason, told.failures, told.redrives) == (Why.PARKED, "again", 1, 1)

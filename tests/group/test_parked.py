@@ -40,12 +40,12 @@ def started(selection, ends, **values):
     return redrives
 
 
-def run(ledger, redrives, max_count=2, facts=None):
+def run(ledger, redrives, max_count=2, meant=None):
     while walk := redrives.get("r").next_walk():
         redrive = redrives.get("r")
         count = min(max_count, redrive.budget(0, 0))
         step = decide_redrive_step(
-            ledger, redrive, walk, max_count=count, facts=facts, facts_end=10
+            ledger, redrive, walk, max_count=count, meant=meant, meant_end=10
         )
         ledger.apply_all(step.events, NOW)
         for event in redrives.decide_advance("r", walk.partition, step.next_offset, step.redriven):
@@ -118,8 +118,10 @@ def test_retention_removes_resolved_and_parked_ones_and_counts_neither():
 )
 def test_a_redrive_takes_exactly_what_is_selected(selection, expected):
     ledger = new_ledger()
-    facts = FACTS if selection.needs_records else None
-    done = run(ledger, started(selection, {0: 10}), facts=facts)
+    meant = [one.offset for one in FACTS if selection.means(one)]
+    done = run(
+        ledger, started(selection, {0: 10}), meant=meant if selection.needs_records else None
+    )
     found = {at for first, end in lease(ledger, 1) for at in range(first, end)}
     assert found == expected
     assert (done.redriven, done.state, done.share) == (len(expected), RedriveState.DONE, 1.0)

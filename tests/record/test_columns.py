@@ -14,6 +14,8 @@ from logbroker.record.columns import (
     decode_records,
     encode_batch,
     first_offset_at,
+    header_bytes,
+    keys_and_header,
 )
 from logbroker.record.compression import Codec
 from logbroker.record.record import Header, Record
@@ -64,6 +66,23 @@ def test_headers_keep_order_doubles_case_and_bytes():
     assert list(found.headers) == headers
     assert (found.header("k"), found.header_values("k")) == (b"2", [b"1", b"2"])
     assert found.header("none") is None
+
+
+@given(st.lists(record, min_size=1, max_size=12), st.sampled_from(Codec), st.booleans())
+def test_keys_and_one_header_are_what_the_records_have(rows, codec, has_keys):
+    values, keys, timestamps_ms, headers = map(list, zip(*rows, strict=True))
+    columns = Columns(values, keys if has_keys else None, timestamps_ms, list(enumerate(headers)))
+    batch = encode_batch(columns, now_ms=0, codec=codec).stamped(base_offset=5, append_time_ms=1)
+    for name in {"", *(one.name for row in headers for one in row)}:
+        assert keys_and_header(batch, name) == [
+            (one.offset, one.key, one.header(name)) for one in decode_records(batch)
+        ]
+
+
+@given(st.lists(header, min_size=1, max_size=5))
+def test_a_header_is_found_in_the_bytes_of_its_batch(headers):
+    batch = encode_batch(Columns([b"v"], headers=[(0, headers)]), now_ms=0)
+    assert all(header_bytes(one) in batch.records for one in headers)
 
 
 def refused(batch, reason):
