@@ -9,7 +9,7 @@ import asyncio
 from asyncio import Future
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 
@@ -52,11 +52,14 @@ from logbroker.group.ledger_state import ENDLESS
 from logbroker.group.ledgers import Ledgers
 from logbroker.group.progress import has_nothing_to_give
 from logbroker.group.retry_policy import Exhausted
-from logbroker.record.offset_ranges import Range
+from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.storage.engine import Engine, PartitionLog
 from logbroker.storage.journal import Journal
 from logbroker.topic.catalog import TopicCatalog
 from logbroker.topic.names import GROUPS_TOPIC
+
+Answered = dict[int, OffsetRanges]
+"""By token, what a member has just answered for, which need not be taken back from it."""
 
 TOKENS_RESERVED_AT_ONCE = 1_000_000
 
@@ -73,13 +76,6 @@ RESOLVING = (Acknowledged, Discarded, Trimmed, Skipped)
 """What settles dead letters in their ledger."""
 
 log = structlog.get_logger()
-
-
-class Answered(NamedTuple):
-    """What a member has just answered for, which need not be taken back from it."""
-
-    token: int
-    ranges: tuple[Range, ...]
 
 
 class Groups:
@@ -329,15 +325,13 @@ class Groups:
                     self.state.apply(told, now)
                     count = sum(end - first for first, end in ranges)
                     live.granted(ledger_id, token, member, count)
-                case Acknowledged(token) | Failed(token) | GivenUp(token) | Released(token):
-                    lease = ledger.state.leases.get(token)
-                    self._apply_to_leases(told, now, live, [lease] if lease else [], answered)
-                case Suspected(token):
-                    lease = ledger.state.leases.get(token)
-                    self._apply_to_leases(told, now, live, [lease] if lease else [], answered)
+                case Acknowledged() | Failed() | GivenUp() | Released() | Suspected():
+                    lease = ledger.state.leases.get(event.token)
+                    self._apply_to_lease(told, now, live, lease)
+                    if lease and not isinstance(event, Acknowledged):
+                        self._take_back(ledger_id, live, lease, event.ranges, answered)
                 case Committed() | Reset() | Trimmed() | Skipped():
-                    leases = ledger.state.leases.all()
-                    self._apply_to_leases(told, now, live, leases, answered)
+                    self._apply_to_leases(told, now, live, ledger.state.leases.all())
                 case _:
                     self.state.apply(told, now)
             if self._may_give(event, ledger_id, ledger, live):
@@ -361,16 +355,35 @@ class Groups:
             return False
         return not has_nothing_to_give(ledger, mark)
 
-    def _apply_to_leases(
+    def _apply_to_lease(
+        self, told: InLedger, now: Moment, live: LiveGroup, lease: Lease | None
+    ) -> None:
+        """Applies what ends a lease, or a part of it."""
+        had = lease.held.count if lease else 0
+        self.state.apply(told, now)
+        if lease and lease.held.count < had:
+            count = had - lease.held.count
+            live.gave(lease.member, lease.token, count, is_over=not lease.held)
+
+    def _take_back(
         self,
-        told: InLedger,
-        now: Moment,
+        ledger_id: LedgerId,
         live: LiveGroup,
-        leases: Sequence[Lease],
+        lease: Lease,
+        ranges: Sequence[Range],
         answered: Answered | None,
     ) -> None:
-        """Applies what ends leases, or parts of them, and tells the members that held these."""
-        ledger_id, event = told
+        """Tells a member that it lost the ranges, but for those which it has just answered for."""
+        known = answered.get(lease.token) if answered else None
+        if known:
+            ranges = [gap for first, end in ranges for gap in known.gaps(first, end)]
+        if ranges:
+            live.take_back(lease.member, ledger_id, lease.token, list(ranges))
+
+    def _apply_to_leases(
+        self, told: InLedger, now: Moment, live: LiveGroup, leases: Sequence[Lease]
+    ) -> None:
+        """Applies what may end any lease, or a part of it, and tells the members of it."""
         before = [(lease, lease.held.copy()) for lease in leases]
         self.state.apply(told, now)
         for lease, had in before:
@@ -378,15 +391,9 @@ class Groups:
             if not count:
                 continue
             live.gave(lease.member, lease.token, count, is_over=not lease.held)
-            if isinstance(event, Acknowledged):
-                continue  # its member said so itself
             for first, end in lease.held.ranges():
                 had.remove(first, end)
-            if answered and answered.token == lease.token:
-                for first, end in answered.ranges:
-                    had.remove(first, end)
-            if had:
-                live.take_back(lease.member, ledger_id, lease.token, had.ranges())
+            live.take_back(lease.member, told.ledger, lease.token, had.ranges())
 
     def _note_letter(self, told: InLedger, done: "Future[Any] | None") -> Letter | None:
         ledger_id, event = told

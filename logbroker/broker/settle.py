@@ -1,6 +1,6 @@
 """Settling leased records, and moving the deadlines of leases: each entry answered on its own.
 
-Acknowledgements that follow one another are one journal record.
+Answers that follow one another are one journal record, up to a number of them.
 """
 
 import asyncio
@@ -13,10 +13,14 @@ from logbroker.broker.groups import Answered, Groups
 from logbroker.errors import ConflictError, InvalidError, LogbrokerError
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.record_state import Cause
+from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import OffsetRanges, Range
 
 EXTENSION_MS = 12 * 3_600_000
 """The longest a lease can be extended to, from now."""
+RUN_ACKNOWLEDGEMENTS = 1_024
+RUN_OTHERS = 64
+"""So many answers are decided in one turn of the loop: some ms."""
 DELAY_MS = 365 * 24 * 3_600_000
 """The longest a retry can be put off."""
 
@@ -75,31 +79,45 @@ class Settled:
         return self.results()
 
 
-class Acknowledgements:
-    """Some that do not overlap, so that none changes what another finds."""
+class Run:
+    """Answers that follow one another and do not touch one another: decided and kept as one."""
 
     def __init__(self) -> None:
-        self.settlements: list[Settlement] = []
-        self.claimed: dict[int, OffsetRanges] = {}
+        self.entries: list[tuple[LedgerId, Settlement]] = []
+        self.is_full = False
+        self._share = 0.0
+        self._claimed: dict[int, OffsetRanges] = {}
         """By token."""
-        self.ledger_ids: dict[int, LedgerId] = {}
 
-    def add(self, one: Settlement) -> bool:
-        """Takes it in; False where it overlaps with one that is there."""
-        claimed = self.claimed.get(one.token)
-        if claimed is None:
-            claimed = self.claimed[one.token] = OffsetRanges()
-        elif claimed.meets(one.first, one.end):
+    def add(self, ledger_id: LedgerId, one: Settlement) -> bool:
+        """Takes it in; False where it is full, or this overlaps with one that is there."""
+        claimed = self._claimed.setdefault(one.token, OffsetRanges())
+        if self.is_full or claimed.meets(one.first, one.end):
             return False
         claimed.add(one.first, one.end)
-        self.settlements.append(one)
+        self.entries.append((ledger_id, one))
+        self._share += 1 / (RUN_ACKNOWLEDGEMENTS if one.cause is Cause.ACKNOWLEDGE else RUN_OTHERS)
+        self.is_full = self._share >= 1
         return True
 
-    def clear(self) -> None:
-        """Begins anew."""
-        self.settlements.clear()
-        self.claimed.clear()
-        self.ledger_ids.clear()
+    def acknowledged(self) -> dict[int, list[Settlement]]:
+        """Returns the acknowledgements by their token."""
+        found: dict[int, list[Settlement]] = {}
+        for _, one in self.entries:
+            if one.cause is Cause.ACKNOWLEDGE:
+                found.setdefault(one.token, []).append(one)
+        return found
+
+    def others(self) -> list[tuple[LedgerId, Settlement]]:
+        """Returns the other answers."""
+        return [entry for entry in self.entries if entry[1].cause is not Cause.ACKNOWLEDGE]
+
+    def answered(self) -> Answered:
+        """Returns what the others are about."""
+        found: Answered = {}
+        for _, one in self.others():
+            found.setdefault(one.token, OffsetRanges()).add(one.first, one.end)
+        return found
 
 
 class Settle:
@@ -114,27 +132,34 @@ class Settle:
     ) -> Settled:
         """Takes the answers now. `member`: who gives them; others' leases are not its own.
 
-        Suspends only where a dead-letter topic must be made first.
+        Suspends where a dead-letter topic must be made first, and lets others have a turn
+        between many answers.
         """
         results: list[SettleResult] = []
         waits: list[Future[Any]] = []
-        run = Acknowledgements()
+        run, known = Run(), dict[int, LedgerId]()
         for one in settlements:
             try:
-                if one.cause is Cause.ACKNOWLEDGE and 0 <= one.first < one.end:
-                    if one.token not in run.ledger_ids:
-                        run.ledger_ids[one.token] = self._ledger_of(group, one.token, member)
-                    if run.add(one):
-                        continue
-                self._acknowledge(run, results, waits)
-                ledger_id = self._ledger_of(group, one.token, member)
-                await self._settle_one(ledger_id, one, waits)
-                committed = self._groups.ledger(ledger_id).state.committed
-                results.append(SettleResult(committed))
+                _check(one)
+                if one.token not in known:
+                    known[one.token] = self._ledger_of(group, one.token, member)
+                ledger_id = known[one.token]
+                stands_alone = self._reaches_far(ledger_id, one)
             except LogbrokerError as error:
-                self._acknowledge(run, results, waits)
+                await self._settle_run(run, results, waits)
+                run = Run()
                 results.append(SettleResult(0, error))
-        self._acknowledge(run, results, waits)
+                continue
+            if stands_alone or not run.add(ledger_id, one):
+                await self._settle_run(run, results, waits)
+                if run.is_full:
+                    await asyncio.sleep(0)
+                run = Run()
+                run.add(ledger_id, one)
+            if stands_alone:
+                await self._settle_run(run, results, waits)
+                run = Run()
+        await self._settle_run(run, results, waits)
         return Settled(results, waits)
 
     def extend(
@@ -168,74 +193,92 @@ class Settle:
             raise ConflictError("LEASE_LOST", f"lease {token} is another member's", token=token)
         return ledger_id
 
-    def _acknowledge(
-        self, run: Acknowledgements, results: list[SettleResult], waits: "list[Future[Any]]"
+    def _reaches_far(self, ledger_id: LedgerId, one: Settlement) -> bool:
+        """Returns whether the answer takes back more than it is about, which it then may."""
+        if one.cause is Cause.ACKNOWLEDGE:
+            return False
+        return self._groups.ledger(ledger_id).settings.order is Order.PARTITION
+
+    async def _settle_run(
+        self, run: Run, results: list[SettleResult], waits: "list[Future[Any]]"
     ) -> None:
-        """Settles a run of acknowledgements, by lease; one by one where a lease has lost any."""
+        """Settles a run as one record of the journal; one by one where that cannot be."""
+        if not run.entries:
+            return
         groups = self._groups
-        decided: list[InLedger] = []
         failures: dict[Settlement, LogbrokerError] = {}
-        for token, claimed in run.claimed.items():
-            ledger_id = run.ledger_ids[token]
-            try:
-                decided += self._acknowledged(ledger_id, token, claimed.ranges())
-            except LogbrokerError:
-                for one in run.settlements:
-                    if one.token == token:
-                        try:
-                            decided += self._acknowledged(ledger_id, token, [(one.first, one.end)])
-                        except LogbrokerError as error:
-                            failures[one] = error
-        failed: LogbrokerError | None = None
+
+        def decide() -> list[InLedger]:
+            failures.clear()
+            return [*self._acknowledged(run, failures), *self._otherwise(run, failures)]
+
         try:
+            decided = await self._dead_letters.decided(decide)
             if decided:
-                waits.append(groups.commit(decided))
+                waits.append(groups.commit(decided, run.answered()))
         except LogbrokerError as error:
-            failed = error
-        committed = {
-            token: ledger.state.committed if (ledger := groups.state.get(ledger_id)) else 0
-            for token, ledger_id in run.ledger_ids.items()
-        }
-        for one in run.settlements:
+            if len(run.entries) > 1:
+                for ledger_id, one in run.entries:
+                    alone = Run()
+                    alone.add(ledger_id, one)
+                    await self._settle_run(alone, results, waits)
+                return
+            failures[run.entries[0][1]] = error
+        for ledger_id, one in run.entries:
             failure = failures.get(one) if failures else None
-            if failed and not failure:
-                failure = failed.again()
-            results.append(SettleResult(committed[one.token], failure))
-        run.clear()
+            ledger = groups.state.get(ledger_id)
+            committed = ledger.state.committed if ledger else 0
+            results.append(SettleResult(0 if failure else committed, failure))
 
     def _acknowledged(
-        self, ledger_id: LedgerId, token: int, ranges: Sequence[Range]
+        self, run: Run, failures: dict[Settlement, LogbrokerError]
+    ) -> Iterable[InLedger]:
+        """Decides by lease; one by one where a lease has lost any."""
+        ledger_ids = {one.token: ledger_id for ledger_id, one in run.entries}
+        for token, settlements in run.acknowledged().items():
+            ledger_id = ledger_ids[token]
+            ranges = OffsetRanges((one.first, one.end) for one in settlements).ranges()
+            try:
+                yield from self._decided(ledger_id, settlements[0], ranges)
+            except LogbrokerError:
+                for one in settlements:
+                    try:
+                        yield from self._decided(ledger_id, one, [(one.first, one.end)])
+                    except LogbrokerError as error:
+                        failures[one] = error
+
+    def _otherwise(
+        self, run: Run, failures: dict[Settlement, LogbrokerError]
+    ) -> Iterable[InLedger]:
+        for ledger_id, one in run.others():
+            try:
+                yield from self._decided(ledger_id, one, [(one.first, one.end)])
+            except LogbrokerError as error:
+                failures[one] = error
+
+    def _decided(
+        self, ledger_id: LedgerId, one: Settlement, ranges: Sequence[Range]
     ) -> list[InLedger]:
         groups = self._groups
+        assert one.cause, "it was checked"
         events = groups.ledger(ledger_id).decide_settle(
-            token, ranges, Cause.ACKNOWLEDGE, groups.moment(), groups.random
+            one.token,
+            ranges,
+            one.cause,
+            groups.moment(),
+            groups.random,
+            reason=one.reason,
+            delay_ms=one.delay_ms,
         )
         return [InLedger(ledger_id, event) for event in events]
 
-    async def _settle_one(
-        self, ledger_id: LedgerId, one: Settlement, waits: "list[Future[Any]]"
-    ) -> None:
-        groups = self._groups
-        ranges = ((one.first, one.end),)
-        cause = one.cause
-        if cause is None:
-            raise InvalidError("INVALID_ARGUMENT", "there is no such outcome")
-        if one.delay_ms is not None and not 0 <= one.delay_ms <= DELAY_MS:
-            message = f"delay_ms is 0 to {DELAY_MS}, not {one.delay_ms}"
-            raise InvalidError("INVALID_ARGUMENT", message, delay_ms=one.delay_ms)
 
-        def decide() -> list[InLedger]:
-            events = groups.ledger(ledger_id).decide_settle(
-                one.token,
-                ranges,
-                cause,
-                groups.moment(),
-                groups.random,
-                reason=one.reason,
-                delay_ms=one.delay_ms,
-            )
-            return [InLedger(ledger_id, event) for event in events]
-
-        decided = await self._dead_letters.decided(decide)
-        if decided:
-            waits.append(groups.commit(decided, Answered(one.token, ranges)))
+def _check(one: Settlement) -> None:
+    if one.cause is None:
+        raise InvalidError("INVALID_ARGUMENT", "there is no such outcome")
+    if not 0 <= one.first < one.end:
+        message = f"a range is from an offset up to a greater one, not {one.first} to {one.end}"
+        raise InvalidError("INVALID_OFFSET", message, first=one.first, end=one.end)
+    if one.delay_ms is not None and not 0 <= one.delay_ms <= DELAY_MS:
+        message = f"delay_ms is 0 to {DELAY_MS}, not {one.delay_ms}"
+        raise InvalidError("INVALID_ARGUMENT", message, delay_ms=one.delay_ms)

@@ -1,5 +1,6 @@
 """A broker without a server, and what tests of it say again and again."""
 
+import asyncio
 from contextlib import asynccontextmanager
 
 from logbroker.broker.broker import open_broker
@@ -77,3 +78,15 @@ async def records_of(broker, topic="a", partition=0, **spec):
 async def values_of(broker, topic="a", partition=0, **spec):
     """Returns the values of the records a fetch gives."""
     return [record.value for record in await records_of(broker, topic, partition, **spec)]
+
+
+async def next_delivery(broker, member):
+    """Returns the next delivery, while the clock goes on as it must."""
+    while True:
+        coming = asyncio.ensure_future(member.next())
+        await broker.clock.advance(0)
+        while not coming.done():
+            await broker.clock.advance(10)
+        _, found = coming.result()
+        if found:
+            return found

@@ -1,6 +1,5 @@
 """Groups in the broker without a server: the journal, crashes, identities, deadlines."""
 
-import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
@@ -16,21 +15,9 @@ from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
 from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
 
-from .brokers import batch_of, broker_on, topic_on, values_of
+from .brokers import batch_of, broker_on, next_delivery, topic_on, values_of
 
 LETTERS = DeadLetterFilter(group="g", topic="a")
-
-
-async def next_delivery(broker, member):
-    """Returns the next delivery, while the clock goes on as it must."""
-    while True:
-        coming = asyncio.ensure_future(member.next())
-        await broker.clock.advance(0)
-        while not coming.done():
-            await broker.clock.advance(10)
-        _, found = coming.result()
-        if found:
-            return found
 
 
 async def delivered(broker, member):
