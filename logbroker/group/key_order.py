@@ -7,6 +7,8 @@ and is given the keys again, from the committed offset on.
     a record has its turn when no unsettled record of its key lies before it
     `ready` is what has its turn, is available and whose key is not held
     a record without a key always has its turn; an empty key is a key
+    in a dead-letter topic what is parked is not in anybody's way, and is not known here: its
+    keys are `wanted` when it is redriven, and it comes behind those of its key that are open
 """
 
 from collections import deque
@@ -17,7 +19,7 @@ from logbroker.record.offset_ranges import OffsetRanges, Range, joined
 
 
 class KeyQueue(deque[int]):
-    """The unsettled records of a key, ascending: the first of them has its turn."""
+    """The unsettled records of a key, in their order: the first of them has its turn."""
 
     __slots__ = ("key",)
 
@@ -36,6 +38,8 @@ class KeyOrder:
     def __init__(self, offset: int) -> None:
         self.learned_end = offset
         """Keys are known below this offset, and asked for from there on."""
+        self.wanted = OffsetRanges()
+        """What below it is not known either: it was parked, and is not any more."""
         self.ready = OffsetRanges()
         self._queues: dict[bytes, KeyQueue] = {}
         self._queue_of: dict[int, KeyQueue | None] = {}
@@ -53,6 +57,8 @@ class KeyOrder:
     ) -> None:
         """Takes in the keys of the records from `first` on; those known before are passed over."""
         end = first + len(keys)
+        if self.wanted:
+            self._learn_wanted(first, keys, taken)
         start = max(first, self.learned_end)
         if start >= end:
             return
@@ -107,9 +113,17 @@ class KeyOrder:
         """Takes note that the ranges are not available."""
         self.ready.remove_all(ranges)
 
+    def want(self, ranges: Sequence[Range]) -> None:
+        """Takes note that the ranges are not parked any more."""
+        for first, end in ranges:
+            if first < self.learned_end:
+                self.wanted.add(first, min(end, self.learned_end))
+
     def settle(self, ranges: Sequence[Range], taken: OffsetRanges) -> None:
-        """Takes note that the ranges are settled, as some of it may have been before."""
+        """Takes note that the ranges are settled, or parked, as some of it may have been before."""
         self.ready.remove_all(ranges)
+        if self.wanted:
+            self.wanted.remove_all(ranges)
         queue_of, passed_on = self._queue_of, []
         for offset in self._known_in(ranges):
             queue = queue_of.pop(offset, None)
@@ -147,6 +161,19 @@ class KeyOrder:
         queue = self._queues.get(key)
         if queue and queue[0] not in taken:
             self.ready.add(queue[0], queue[0] + 1)
+
+    def _learn_wanted(self, first: int, keys: Sequence[bytes | None], taken: OffsetRanges) -> None:
+        wanted = self.wanted.within(first, first + len(keys))
+        self.wanted.remove_all(wanted)
+        for offset in chain.from_iterable(starmap(range, wanted)):
+            key = keys[offset - first]
+            queue = None
+            if key is not None:
+                queue = self._queues.setdefault(key, KeyQueue(key))
+                queue.append(offset)
+            self._queue_of[offset] = queue
+            if self.has_turn(offset) and offset not in taken:
+                self.ready.add(offset, offset + 1)
 
     def _known_in(self, ranges: Sequence[Range]) -> Iterable[int]:
         """Returns offsets of the ranges, all that are known among them."""

@@ -106,9 +106,14 @@ class Ledger:
         keys = self.state.keys
         if keys is None:
             return None
-        first = max(keys.learned_end, self.state.committed)
-        room = self._settings.max_unsettled - keys.open_count
-        end = min(high_watermark, first + room)
+        limit = self._settings.max_unsettled
+        for first, end in keys.wanted.ranges()[:1]:
+            return (first, min(end, first + limit))
+        first, stop = max(keys.learned_end, self.state.committed), high_watermark
+        if self.state.is_parked_from_birth:
+            first = self.state.parked.next_gap(first)
+            stop = self.state.parked.next_held(first, stop)
+        end = min(stop, high_watermark, first + limit - keys.open_count)
         return (first, end) if first < end else None
 
     def learn_keys(self, first: int, keys: Sequence[bytes | None]) -> None:

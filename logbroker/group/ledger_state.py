@@ -122,8 +122,14 @@ class LedgerState:
 
     def learn_keys(self, first: int, keys: Iterable[bytes | None]) -> None:
         """Takes in the keys of the records from `first` on, a view of the log and no event."""
-        if self.keys:
-            self.keys.learn(first, list(keys), self.settled, self.taken)
+        if not self.keys:
+            return
+        known = list(keys)
+        if not self.is_parked_from_birth:
+            self.keys.learn(first, known, self.settled, self.taken)
+            return
+        for start, stop in self.parked.gaps(first, first + len(known)):
+            self.keys.learn(start, known[start - first : stop - first], self.settled, self.taken)
 
     @property
     def open_count(self) -> int:
@@ -195,6 +201,8 @@ class LedgerState:
         if event.outcome is Exhausted.BLOCK:
             self.taken.add_all(event.ranges)
             self.parked.add_all(event.ranges)
+            if self.keys and self.is_parked_from_birth:
+                self.keys.settle(event.ranges, self.taken)
         else:
             self._settle(event.ranges)
         if event.holds:
@@ -265,6 +273,8 @@ class LedgerState:
             self.marks.remove(first, end)
             self._forget_failures(first, end)
             self.redrives.add(first, end)
+        if self.keys and self.is_parked_from_birth:
+            self.keys.want(event.ranges)
         self._free(event.ranges)
 
     def _discarded(self, event: Discarded, now: Moment) -> None:

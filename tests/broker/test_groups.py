@@ -10,6 +10,7 @@ from logbroker.broker.offsets import Commit
 from logbroker.broker.settle import Settlement
 from logbroker.errors import ConflictError, UnavailableError
 from logbroker.group.record_state import Cause
+from logbroker.group.redrive import Selection
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
 from logbroker.storage.memory import MemoryEngine
@@ -209,3 +210,17 @@ async def test_a_discarded_dead_letter_holds_nothing_any_more_also_after_a_resta
         assert await broker.resolve_dead_letters(LETTERS, is_discard=True) == 1
         found = await next_delivery(broker, member)
         assert found.runs[0].first == 1
+
+
+async def test_a_redriven_record_does_not_wait_for_one_of_its_key_that_stays_parked():
+    settings = GroupSettings(order=Order.KEY)
+    async with topic_on() as broker:
+        await broker.produce("a", "", 0, batch_of(b"0", b"1", keys=[b"A", b"A"]))
+        async with member_on(broker, settings=settings) as member:
+            for offset in range(2):
+                token, *_ = await delivered(broker, member)
+                await settle(broker, member, Cause.REJECT, token, offset, offset + 1)
+            second = DeadLetterFilter(group="g", topic="a", selection=Selection(first_offset=1))
+            await broker.start_redrive(second)
+            found = await next_delivery(broker, member)
+            assert (found.dead_letter_topic, found.runs[0].first) == ("a.g.dlq", 1)
