@@ -113,6 +113,9 @@ class Beginning:
                 raise InvalidError("INVALID_ARGUMENT", message, topic=topic.topic)
             return
         self._dead_letters.topics.check_name(group, topic)
+        known = self._groups.state.catalog.find(group)
+        if known is None or known.topic(topic.topic_id) is None:
+            self._dead_letters.topics.check_apart(group, topic)
 
 
 def check_order(group: Group, settings: GroupSettings | None) -> None:

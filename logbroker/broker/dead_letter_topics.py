@@ -64,6 +64,25 @@ class DeadLetterTopics:
             )
             raise AlreadyExistsError("TOPIC_ALREADY_EXISTS", message, topic=name)
 
+    def check_apart(self, group: str, topic: Topic) -> None:
+        """Raises AlreadyExistsError where another group's dead letters would go to the same name.
+
+        `a.b.c.dlq` is for topic `a` and group `b.c`, or for topic `a.b` and group `c`.
+        """
+        name = dead_letter_topic(topic.topic, group)
+        words = f"{topic.topic}.{group}".split(".")
+        for count in range(1, len(words)):
+            other_topic, other_group = ".".join(words[:count]), ".".join(words[count:])
+            known = self._groups.state.catalog.find(other_group)
+            if other_group == group or known is None:
+                continue
+            if any(read.topic == other_topic for read in known.topics):
+                message = (
+                    f"dead letters of {group!r} in {topic.topic!r} and of {other_group!r} in "
+                    f"{other_topic!r} would both go to {name!r}; read as another group"
+                )
+                raise AlreadyExistsError("TOPIC_ALREADY_EXISTS", message, topic=name)
+
     async def make(self, ledger_id: LedgerId) -> None:
         """Makes the dead-letter topic of a group for a topic, and links the two."""
         groups = self._groups

@@ -96,8 +96,11 @@ class Member:
 
     @property
     def called(self) -> str:
-        """Returns what its partitions belong to: the instance, or this stream alone."""
-        return f"instance {self.instance_id}" if self.instance_id else self.holding.name
+        """Returns what its partitions belong to: the instance, or this stream alone.
+
+        They cannot be taken for one another: the name of a stream is printable.
+        """
+        return f"\0{self.instance_id}" if self.instance_id else self.holding.name
 
     # What the client says
 

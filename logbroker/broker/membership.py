@@ -23,6 +23,7 @@ from logbroker.group import assignment
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.settings import GroupSettings, Order
 from logbroker.limits import RESPONSE_BYTES
+from logbroker.topic.names import check_label
 from logbroker.topic.topic import Topic
 
 GATHER_MS = 150
@@ -49,6 +50,8 @@ class MemberSpec:
     max_response_bytes: int = 0
 
     def __post_init__(self) -> None:
+        check_label("client_id", self.client_id)
+        check_label("instance_id", self.instance_id)
         if self.max_response_bytes and self.max_response_bytes < 2 * FIELDS_BYTES:
             message = f"max_response_bytes must be at least {2 * FIELDS_BYTES}"
             raise InvalidError("INVALID_ARGUMENT", message, given=self.max_response_bytes)

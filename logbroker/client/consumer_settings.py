@@ -39,7 +39,7 @@ class ConsumerSettings:
     max_outstanding_bytes: int = 16 << 20
     """Of batches; one is delivered however large."""
     client_id: str = ""
-    """A name by which people tell members apart."""
+    """A name by which people tell members apart; at most 200 printable characters."""
     instance_id: str = ""
     """A fixed identity: back soon under the same one, a member gets its partitions again."""
     follow: bool = True

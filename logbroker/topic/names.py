@@ -25,6 +25,18 @@ def dead_letter_topic(topic: str, group: str) -> str:
 def check_name(name: str) -> str:
     """Returns the name of a topic or group; raises InvalidError that says the rule."""
     if not VALID.fullmatch(name):
-        shown = repr(name if len(name) <= 2 * NAME_CHARS else f"{name[:NAME_CHARS]}...")
+        shown = _shown(name)
         raise InvalidError("INVALID_NAME", f"a name is {RULE}; {shown} is not", name=shown)
     return name
+
+
+def check_label(field: str, label: str) -> None:
+    """Raises InvalidError that says the rule, unless people can tell a member by this text."""
+    if len(label) > NAME_CHARS or not label.isprintable():
+        shown = _shown(label)
+        message = f"{field} is at most {NAME_CHARS} printable characters; {shown} is not"
+        raise InvalidError("INVALID_NAME", message, name=shown)
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 2 * NAME_CHARS else f"{name[:NAME_CHARS]}...")

@@ -3,7 +3,7 @@
 import pytest
 
 from logbroker.errors import InvalidError
-from logbroker.topic.names import CATALOG_TOPIC, PRODUCERS_TOPIC, RULE, check_name
+from logbroker.topic.names import CATALOG_TOPIC, PRODUCERS_TOPIC, RULE, check_label, check_name
 
 BAD = [
     "", ".", "..", "../x", "a/b", "a\\b", "a\0b", "/etc/x", "%2e%2e%2f", "x" * 201, "x" * 250,
@@ -53,3 +53,20 @@ def test_a_long_name_is_shown_in_part():
 def test_internal_topics_have_names_that_users_cannot_take(name):
     with pytest.raises(InvalidError):
         check_name(name)
+
+
+@pytest.mark.parametrize("label", ["", "my worker 7", "host:1", "zażółć", "x" * 200])
+def test_a_member_can_be_told_by_any_printable_text(label):
+    check_label("client_id", label)
+
+
+@pytest.mark.parametrize(
+    "label", ["a\0b", "a\n", "\x1b[31m", "a\u202eb", "x" * 201, "\0" * 100_000]
+)
+def test_what_is_no_text_for_people_is_refused_with_the_rule(label):
+    with pytest.raises(InvalidError) as raised:
+        check_label("client_id", label)
+    assert raised.value.reason == "INVALID_NAME"
+    assert "client_id is at most 200 printable characters" in str(raised.value)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 1_200
