@@ -13,6 +13,7 @@ from logbroker.broker.groups import Groups
 from logbroker.broker.holding import Holding
 from logbroker.broker.live_group import Sizes
 from logbroker.errors import DataLossError, InvalidError, NotFoundError, OffsetOutOfRangeError
+from logbroker.group.dispatch import MANY
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledger import DeliveredRun, Ledger
 from logbroker.group.ledger_events import Leased, LedgerEvent
@@ -114,7 +115,9 @@ class Leasing:
             here = ledger.state.leases.count_of(holding.name)
             if not is_worthwhile(ledger.window_room, ledger.settings.max_unsettled, here):
                 return None
-            first = _first_of(self._decide(ledger, holding, limits, bounds.high_watermark, 0))
+            first = _first_of(
+                self._decide(ledger, holding, limits, bounds.high_watermark, 0, max_ranges=2)
+            )
             if first is None:
                 return None
             run = await self._read(ledger_id, ledger, found.log, *first, limits)
@@ -152,6 +155,7 @@ class Leasing:
         below: int,
         token: int,
         lease_ms: int | None = None,
+        max_ranges: int = MANY,
     ) -> list[LedgerEvent]:
         here = ledger.state.leases.count_of(holding.name)
         return ledger.decide_lease(
@@ -160,6 +164,7 @@ class Leasing:
             self._groups.moment(),
             high_watermark=below,
             max_count=limits.record_count,
+            max_ranges=max_ranges,
             held_elsewhere=holding.record_count - here,
             lease_ms=lease_ms,
         )

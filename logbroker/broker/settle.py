@@ -21,6 +21,7 @@ EXTENSION_MS = 12 * 3_600_000
 RUN_ACKNOWLEDGEMENTS = 1_024
 RUN_OTHERS = 64
 """So many answers are decided in one turn of the loop: some ms."""
+OTHER_COST = RUN_ACKNOWLEDGEMENTS // RUN_OTHERS
 DELAY_MS = 365 * 24 * 3_600_000
 """The longest a retry can be put off."""
 
@@ -80,42 +81,51 @@ class Settled:
 
 
 class Run:
-    """Answers that follow one another and do not touch one another: decided and kept as one."""
+    """Answers that follow one another: decided, and kept in the journal, as one."""
 
     def __init__(self) -> None:
-        self.entries: list[tuple[LedgerId, Settlement]] = []
-        self.is_full = False
-        self._share = 0.0
-        self._claimed: dict[int, OffsetRanges] = {}
+        self.entries: list[Settlement] = []
+        self.ledger_ids: dict[int, LedgerId] = {}
         """By token."""
+        self._cost = 0
 
-    def add(self, ledger_id: LedgerId, one: Settlement) -> bool:
-        """Takes it in; False where it is full, or this overlaps with one that is there."""
-        claimed = self._claimed.setdefault(one.token, OffsetRanges())
-        if self.is_full or claimed.meets(one.first, one.end):
-            return False
-        claimed.add(one.first, one.end)
-        self.entries.append((ledger_id, one))
-        self._share += 1 / (RUN_ACKNOWLEDGEMENTS if one.cause is Cause.ACKNOWLEDGE else RUN_OTHERS)
-        self.is_full = self._share >= 1
-        return True
+    def add(self, ledger_id: LedgerId, one: Settlement) -> None:
+        """Takes it in."""
+        self.entries.append(one)
+        self.ledger_ids[one.token] = ledger_id
+        self._cost += 1 if one.cause is Cause.ACKNOWLEDGE else OTHER_COST
+
+    @property
+    def is_full(self) -> bool:
+        """Returns whether it keeps the loop for long enough."""
+        return self._cost >= RUN_ACKNOWLEDGEMENTS
+
+    def has_overlaps(self) -> bool:
+        """Returns whether an answer may change what another finds."""
+        claimed: dict[int, list[Range]] = {}
+        for one in self.entries:
+            claimed.setdefault(one.token, []).append((one.first, one.end))
+        return any(
+            OffsetRanges(ranges).count < sum(end - first for first, end in ranges)
+            for ranges in claimed.values()
+        )
 
     def acknowledged(self) -> dict[int, list[Settlement]]:
         """Returns the acknowledgements by their token."""
         found: dict[int, list[Settlement]] = {}
-        for _, one in self.entries:
+        for one in self.entries:
             if one.cause is Cause.ACKNOWLEDGE:
                 found.setdefault(one.token, []).append(one)
         return found
 
-    def others(self) -> list[tuple[LedgerId, Settlement]]:
+    def others(self) -> list[Settlement]:
         """Returns the other answers."""
-        return [entry for entry in self.entries if entry[1].cause is not Cause.ACKNOWLEDGE]
+        return [one for one in self.entries if one.cause is not Cause.ACKNOWLEDGE]
 
     def answered(self) -> Answered:
         """Returns what the others are about."""
         found: Answered = {}
-        for _, one in self.others():
+        for one in self.others():
             found.setdefault(one.token, OffsetRanges()).add(one.first, one.end)
         return found
 
@@ -141,21 +151,21 @@ class Settle:
         for one in settlements:
             try:
                 _check(one)
-                if one.token not in known:
-                    known[one.token] = self._ledger_of(group, one.token, member)
-                ledger_id = known[one.token]
+                ledger_id = known.get(one.token)
+                if ledger_id is None:
+                    ledger_id = known[one.token] = self._ledger_of(group, one.token, member)
                 stands_alone = self._reaches_far(ledger_id, one)
             except LogbrokerError as error:
                 await self._settle_run(run, results, waits)
                 run = Run()
                 results.append(SettleResult(0, error))
                 continue
-            if stands_alone or not run.add(ledger_id, one):
+            if stands_alone or run.is_full:
                 await self._settle_run(run, results, waits)
                 if run.is_full:
                     await asyncio.sleep(0)
                 run = Run()
-                run.add(ledger_id, one)
+            run.add(ledger_id, one)
             if stands_alone:
                 await self._settle_run(run, results, waits)
                 run = Run()
@@ -212,32 +222,44 @@ class Settle:
             failures.clear()
             return [*self._acknowledged(run, failures), *self._otherwise(run, failures)]
 
+        if len(run.entries) > 1 and run.has_overlaps():
+            await self._settle_alone(run, results, waits)
+            return
         try:
             decided = await self._dead_letters.decided(decide)
             if decided:
                 waits.append(groups.commit(decided, run.answered()))
         except LogbrokerError as error:
             if len(run.entries) > 1:
-                for ledger_id, one in run.entries:
-                    alone = Run()
-                    alone.add(ledger_id, one)
-                    await self._settle_run(alone, results, waits)
+                await self._settle_alone(run, results, waits)
                 return
-            failures[run.entries[0][1]] = error
-        for ledger_id, one in run.entries:
-            failure = failures.get(one) if failures else None
-            ledger = groups.state.get(ledger_id)
-            committed = ledger.state.committed if ledger else 0
-            results.append(SettleResult(0 if failure else committed, failure))
+            failures[run.entries[0]] = error
+        done = {
+            token: SettleResult(ledger.state.committed if (ledger := groups.state.get(at)) else 0)
+            for token, at in run.ledger_ids.items()
+        }
+        if not failures:
+            results += [done[one.token] for one in run.entries]
+            return
+        for one in run.entries:
+            failure = failures.get(one)
+            results.append(SettleResult(0, failure) if failure else done[one.token])
+
+    async def _settle_alone(
+        self, run: Run, results: list[SettleResult], waits: "list[Future[Any]]"
+    ) -> None:
+        for one in run.entries:
+            alone = Run()
+            alone.add(run.ledger_ids[one.token], one)
+            await self._settle_run(alone, results, waits)
 
     def _acknowledged(
         self, run: Run, failures: dict[Settlement, LogbrokerError]
     ) -> Iterable[InLedger]:
         """Decides by lease; one by one where a lease has lost any."""
-        ledger_ids = {one.token: ledger_id for ledger_id, one in run.entries}
         for token, settlements in run.acknowledged().items():
-            ledger_id = ledger_ids[token]
-            ranges = OffsetRanges((one.first, one.end) for one in settlements).ranges()
+            ledger_id = run.ledger_ids[token]
+            ranges = OffsetRanges([(one.first, one.end) for one in settlements]).ranges()
             try:
                 yield from self._decided(ledger_id, settlements[0], ranges)
             except LogbrokerError:
@@ -250,8 +272,9 @@ class Settle:
     def _otherwise(
         self, run: Run, failures: dict[Settlement, LogbrokerError]
     ) -> Iterable[InLedger]:
-        for ledger_id, one in run.others():
+        for one in run.others():
             try:
+                ledger_id = run.ledger_ids[one.token]
                 yield from self._decided(ledger_id, one, [(one.first, one.end)])
             except LogbrokerError as error:
                 failures[one] = error

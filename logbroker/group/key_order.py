@@ -124,26 +124,25 @@ class KeyOrder:
         self.ready.remove_all(ranges)
         if self.wanted:
             self.wanted.remove_all(ranges)
-        queue_of, passed_on = self._queue_of, []
+        queue_of, heads = self._queue_of, set[int]()
         for offset in self._known_in(ranges):
             queue = queue_of.pop(offset, None)
             if queue is None:
                 continue
-            if queue[0] == offset:
-                queue.popleft()
-                passed_on.append(queue)
-            else:
+            if queue[0] != offset:
                 queue.remove(offset)
-        heads: set[int] = set()
-        for queue in passed_on:
+                continue
+            queue.popleft()
+            heads.discard(offset)
             if not queue:
-                self._queues.pop(queue.key, None)
-            elif queue[0] not in taken and queue.key not in self._held:
+                del self._queues[queue.key]
+            elif not self._held or queue.key not in self._held:
                 heads.add(queue[0])
-        self.ready.add_all(joined(sorted(heads)))
-        for first, end in ranges:
-            if first <= self.learned_end < end:
-                self.learned_end = end
+        self.ready.add_all(joined(taken.missing(sorted(heads))))
+        if ranges[-1][1] > self.learned_end:
+            for first, end in ranges:
+                if first <= self.learned_end < end:
+                    self.learned_end = end
 
     def hold(self, offset: int, key: bytes) -> None:
         """Takes note that a dead letter holds its key."""
@@ -177,7 +176,9 @@ class KeyOrder:
 
     def _known_in(self, ranges: Sequence[Range]) -> Iterable[int]:
         """Returns offsets of the ranges, all that are known among them."""
-        if sum(end - first for first, end in ranges) <= 2 * len(self._queue_of):
+        many = 2 * len(self._queue_of)
+        is_short = ranges[-1][1] - ranges[0][0] <= many
+        if is_short or sum(end - first for first, end in ranges) <= many:
             return chain.from_iterable(starmap(range, ranges))
         within = OffsetRanges(ranges)
         return sorted(offset for offset in self._queue_of if offset in within)

@@ -319,11 +319,10 @@ class Ledger:
         if log_start_offset <= state.log_start_offset:
             return []
         first = state.committed
-        settled = sum(end - start for start, end in state.settled.within(first, log_start_offset))
+        settled = state.settled.count_within(first, log_start_offset)
         expired = max(log_start_offset - first, 0) - settled
         if state.is_parked_from_birth:
-            parked = state.parked.within(first, log_start_offset)
-            expired -= sum(end - start for start, end in parked)
+            expired -= state.parked.count_within(first, log_start_offset)
         return [Trimmed(log_start_offset, expired)]
 
     def decide_skip(self, first: int, end: int) -> list[LedgerEvent]:

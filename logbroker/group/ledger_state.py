@@ -137,7 +137,7 @@ class LedgerState:
         end = max(self.delivered_end, self.committed)
         count = end - self.committed - self.settled.count
         if self.is_parked_from_birth:
-            count -= sum(end - first for first, end in self.parked.within(self.committed, end))
+            count -= self.parked.count_within(self.committed, end)
         return count
 
     def state_of(self, offset: int) -> State:

@@ -41,8 +41,8 @@ def progress(ledger: Ledger, log_start_offset: int, high_watermark: int) -> Prog
     state = ledger.state
     first = max(state.committed, log_start_offset)
     end = max(high_watermark, first)
-    settled = sum(stop - start for start, stop in state.settled.within(first, end))
-    parked = sum(stop - start for start, stop in state.parked.within(first, end))
+    settled = state.settled.count_within(first, end)
+    parked = state.parked.count_within(first, end)
     lag = end - first - settled
     return Progress(
         committed=state.committed if state.counters.has_progress else None,

@@ -6,7 +6,7 @@ some 50 ns for each record of 100 bytes; an object a record costs twenty times t
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat, starmap
 from typing import Any, NamedTuple, TypeVar
 
 from crc32c import crc32c
@@ -282,15 +282,16 @@ def batch_of(batch: Batch, ranges: Iterable[Range]) -> Batch:
     Uncompressed; append time, timestamps and offsets stay as they are.
     """
     header, records = batch.header, parse_records(batch)
-    offsets: Sequence[int] = range(header.base_offset, header.base_offset + header.record_count)
+    base, count = header.base_offset, header.record_count
+    offsets: Sequence[int] = range(base, base + count)
     if records.offset_deltas:
-        offsets = [header.base_offset + delta for delta in records.offset_deltas]
-    wanted = [
-        at
-        for first, end in ranges
-        for at in range(bisect_left(offsets, first), bisect_left(offsets, end))
-    ]
-    places = {at: place for place, at in enumerate(wanted)}
+        offsets = [base + delta for delta in records.offset_deltas]
+        runs = [(bisect_left(offsets, first), bisect_left(offsets, end)) for first, end in ranges]
+    else:
+        runs = [(max(first - base, 0), min(end - base, count)) for first, end in ranges]
+    wanted = list(chain.from_iterable(starmap(range, runs)))
+    is_sparse = bool(records.null_values or records.null_keys or records.headers)
+    places = {at: place for place, at in enumerate(wanted)} if is_sparse else {}
     first, last = offsets[wanted[0]], offsets[wanted[-1]]
     has_gaps = last - first >= len(wanted)
     timestamps = _picked(records.timestamps_ms, wanted)
@@ -324,7 +325,7 @@ def batch_of(batch: Batch, ranges: Iterable[Range]) -> Batch:
 
 
 def _picked(column: Sequence[T], places: Sequence[int]) -> Sequence[T]:
-    return [column[at] for at in places] if column else ()
+    return list(map(column.__getitem__, places)) if column else ()
 
 
 def first_offset_at(batch: Batch, timestamp_ms: int, from_offset: int = 0) -> int | None:

@@ -176,6 +176,17 @@ class OffsetRanges:
             found.append((first, end))
         return found
 
+    def count_within(self, first: int, end: int) -> int:
+        """Returns how many there are from `first` up to `end`."""
+        if first >= end:
+            return 0
+        return self._held(bisect_right(self.edges, first), bisect_left(self.edges, end), first, end)
+
+    def missing(self, offsets: Iterable[int]) -> list[int]:
+        """Returns those of the offsets that are not there."""
+        edges = self.edges
+        return [offset for offset in offsets if not bisect_right(edges, offset) % 2]
+
     def ranges(self) -> list[Range]:
         """Returns all, ascending."""
         return list(zip(self.edges[::2], self.edges[1::2], strict=True))

@@ -88,7 +88,7 @@ class ConsumeService:
     async def Settle(self, request: pb.SettleRequest, context: Any) -> Any:
         """Takes answers for leased records."""
         results = await self._broker.settle(request.group, _settlements(request.settlements))
-        return pb.SettleResponse(results=map(_settled, results))
+        return pb.SettleResponse(results=_settled(results))
 
     async def Extend(self, request: pb.ExtendRequest, context: Any) -> Any:
         """Moves deadlines."""
@@ -208,17 +208,17 @@ def _limits(message: pb.FlowLimits) -> tuple[int | None, int | None]:
 
 
 def _settlements(messages: Iterable[pb.Settlement]) -> list[Settlement]:
-    return [
-        Settlement(
-            one.token,
-            one.first_offset,
-            one.end_offset,
-            CAUSES.get(one.outcome),
-            one.delay_ms if one.HasField("delay_ms") else None,
-            one.reason,
-        )
-        for one in messages
-    ]
+    """Returns them as values: mostly acknowledgements, which say nothing more."""
+    found = []
+    for one in messages:
+        outcome = one.outcome
+        what = one.token, one.first_offset, one.end_offset, CAUSES.get(outcome)
+        if outcome == pb.OUTCOME_ACKNOWLEDGE:
+            found.append(Settlement(*what))
+        else:
+            delay_ms = one.delay_ms if one.HasField("delay_ms") else None
+            found.append(Settlement(*what, delay_ms, one.reason))
+    return found
 
 
 def _extensions(messages: Iterable[pb.Extension]) -> list[tuple[int, int]]:
@@ -245,7 +245,7 @@ def _response(news: News, delivery: Delivery | None) -> pb.ConsumeResponse:
             for one in news.taken_back
             for first, end in one.ranges
         ],
-        settled=map(_settled, news.settled),
+        settled=_settled(news.settled),
         extended=map(_extended, news.extended),
         caught_up=topic_partitions(news.caught_up),
     )
@@ -258,8 +258,17 @@ def _response(news: News, delivery: Delivery | None) -> pb.ConsumeResponse:
     return response
 
 
-def _settled(result: SettleResult) -> pb.SettleResult:
-    return pb.SettleResult(committed_offset=result.committed, error=_error(result.error))
+def _settled(results: Iterable[SettleResult]) -> list[pb.SettleResult]:
+    """Returns the messages: one and the same for those that are one and the same."""
+    messages: list[pb.SettleResult] = []
+    before, message = None, pb.SettleResult()
+    for result in results:
+        if result is not before:
+            error = _error(result.error)
+            before = result
+            message = pb.SettleResult(committed_offset=result.committed, error=error)
+        messages.append(message)
+    return messages
 
 
 def _extended(error: LogbrokerError | None) -> pb.ExtendResult:

@@ -40,6 +40,8 @@ def test_questions_are_answered_as_a_set_would(steps, first, end):
     assert ranges.meets(first, end) is bool(asked & plain) or first >= end
     assert ranges.holds(first, end) is (asked <= plain) or first >= end
     assert ranges.within(first, end) == joined(sorted(asked & plain))
+    assert ranges.count_within(first, end) == len(asked & plain)
+    assert ranges.missing(range(first, end)) == sorted(asked - plain)
     assert ranges.gaps(first, end) == joined(sorted(asked - plain))
     assert ranges.next_gap(first) == next(at for at in range(first, 99) if at not in plain)
     assert ranges.next_held(first, 50) == next(at for at in range(first, 51) if at in plain | {50})
