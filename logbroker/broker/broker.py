@@ -100,7 +100,7 @@ class Broker:
         self._holds = Holds(groups, parked)
         self._settle = settle
         self._lease_calls = LeaseCalls(groups, beginning, leasing)
-        self._expiry = Expiry(groups, dead_letters)
+        self._expiry = Expiry(groups, dead_letters, self.members.ownership)
         self._started_ms = clock.monotonic_ms()
 
     async def create_topic(self, name: str, partition_count: int, settings: TopicSettings) -> Topic:
@@ -229,7 +229,7 @@ class Broker:
 
     def group_members(self, name: str) -> list[tuple[Member, list[tuple[str, int]]]]:
         """Returns the members of a group, and what belongs to each in `partition` order."""
-        return [(one, self.members.assignment_of(one)) for one in self.members.members(name)]
+        return [(one, self.members.ownership.owned_by(one)) for one in self.members.members(name)]
 
     async def group_progress(self, name: str, topic: str = "") -> list[PartitionProgress]:
         """Returns how far a group is; see `Offsets.progress`."""

@@ -272,6 +272,12 @@ class Groups:
         """Does the same for events of one ledger."""
         return self.commit([InLedger(ledger_id, event) for event in decided], answered)
 
+    def release(self, ledger_id: LedgerId, member: str) -> None:
+        """Gives back all that a member holds of a ledger, uncounted."""
+        ledger = self.state.get(ledger_id)
+        if ledger and (released := ledger.decide_release(member)):
+            self.commit_in(ledger_id, released)
+
     async def forget_lost_topics(self) -> None:
         """Drops what is known of topics that are not there any more."""
         known = {

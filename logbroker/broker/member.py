@@ -5,7 +5,7 @@ Answers to settlements and extensions come in the order of the requests, each on
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from logbroker.broker.groups import Groups
@@ -72,6 +72,7 @@ class Member:
         instance_id: str,
         response_bytes: int,
         heartbeat_ms: int,
+        on_return: Callable[[], None],
     ) -> None:
         self.group = group
         self.holding = holding
@@ -80,6 +81,12 @@ class Member:
         self.joined_ms = groups.clock.now_ms()
         self.max_records = MAX_RECORDS
         self.max_bytes = MAX_BYTES
+        self.heard_ms = groups.clock.monotonic_ms()
+        """When it last settled, extended, or asked for more."""
+        self.late_in: set[TopicPartition] = set()
+        """Where it has let a lease run out."""
+        self.is_silent = False
+        """It has let a lease run out, and was not heard since; `on_return` is called then."""
         self.failure: LogbrokerError | None = None
         """What the stream ends with."""
         self._groups = groups
@@ -87,6 +94,7 @@ class Member:
         self._settle = settle
         self._response_bytes = response_bytes
         self._heartbeat_ms = heartbeat_ms
+        self._on_return = on_return
         settings = groups.state.catalog.get(group).settings
         self._joined: Joined | None = Joined(holding.name, settings)
         self._assigned: tuple[TopicPartition, ...] | None = None
@@ -111,10 +119,13 @@ class Member:
         if records < 0 or size < 0:
             raise InvalidError("INVALID_ARGUMENT", "limits must be at least 0")
         self.max_records, self.max_bytes = records, size
+        if records:
+            self._hear()
         self.holding.has_news.set()
 
     async def settle(self, settlements: list[Settlement]) -> None:
         """Takes answers; what becomes of them comes with `next`."""
+        self._hear()
         live = self._groups.live_group(self.group)
         tokens = [one.token for one in settlements if one.cause is not Cause.ACKNOWLEDGE]
         found = dict.fromkeys(live.ledger_of(token) for token in tokens)
@@ -126,6 +137,7 @@ class Member:
 
     def extend(self, extensions: list[tuple[int, int]]) -> None:
         """Moves deadlines; what becomes of them comes with `next`."""
+        self._hear()
         self._answers.append(self._settle.extend(self.group, extensions, self.holding.name))
         self.holding.has_news.set()
 
@@ -172,6 +184,12 @@ class Member:
                 await self._groups.clock.wait_for(waiting, self._heartbeat_ms)
             except TimeoutError:
                 return NOTHING, None
+
+    def _hear(self) -> None:
+        self.heard_ms = self._groups.clock.monotonic_ms()
+        if self.is_silent:
+            self.is_silent = False
+            self._on_return()
 
     def _news(self) -> News:
         joined, self._joined = self._joined, None

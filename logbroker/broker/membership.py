@@ -1,9 +1,4 @@
-"""Who is a member of which group: joins, ends, and in `partition` order whose is which partition.
-
-Joins and ends within a short window are one change of the assignment. What moves is taken
-back first: its leases are free before anybody else may have it. An instance that may come
-back within `lease_ms` keeps its partitions meanwhile.
-"""
+"""Who is a member of which group: joins and ends, and what becomes of leases then."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,17 +12,15 @@ from logbroker.broker.holding import Holding
 from logbroker.broker.leasing import Leasing
 from logbroker.broker.live_group import LiveGroup
 from logbroker.broker.member import Member
+from logbroker.broker.ownership import Ownership
 from logbroker.broker.settle import Settle
 from logbroker.errors import ConflictError, InvalidError, LogbrokerError, NotFoundError
-from logbroker.group import assignment
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.settings import GroupSettings, Order
 from logbroker.limits import RESPONSE_BYTES
 from logbroker.topic.names import check_label
 from logbroker.topic.topic import Topic
 
-GATHER_MS = 150
-"""How long joins and ends are gathered."""
 FIELDS_BYTES = 64 << 10
 """The room in a ConsumeResponse for everything but its batches."""
 
@@ -77,26 +70,11 @@ class Membership:
         self._heartbeat_ms = heartbeat_ms
         self._members: dict[str, dict[str, Member]] = {}
         """By group, then by name."""
-        self._away: dict[str, dict[str, tuple[int, frozenset[str]]]] = {}
-        """By group, instances that may come back: until when, and what they read."""
-        self._gathering: set[str] = set()
+        self.ownership = Ownership(groups, self.members)
 
     def members(self, group: str) -> list[Member]:
         """Returns the members of a group, the oldest first."""
         return list(self._members.get(group, {}).values())
-
-    def assignment_of(self, member: Member) -> list[tuple[str, int]]:
-        """Returns topics and partitions that belong to it, in `partition` order."""
-        live = self._groups.live.get(member.group)
-        if live is None:
-            return []
-        owned = [one for one, owner in live.owners.items() if owner == member.holding.name]
-        topics = self._groups.topics
-        return [
-            (topic.topic, one.partition)
-            for one in sorted(owned)
-            if (topic := topics.find(one.topic_id))
-        ]
 
     def groups_in_use(self) -> list[str]:
         """Returns the groups that have members."""
@@ -120,26 +98,18 @@ class Membership:
             instance_id=spec.instance_id,
             response_bytes=(spec.max_response_bytes or RESPONSE_BYTES) - FIELDS_BYTES,
             heartbeat_ms=self._heartbeat_ms,
+            on_return=lambda: self.ownership.gather(spec.group),
         )
         member.limit(spec.max_records, spec.max_bytes)
         self._fence_instance(spec)
         live.holdings[name] = member.holding
         self._members.setdefault(spec.group, {})[name] = member
         log.info("member joined", group=spec.group, member=name, instance=spec.instance_id)
-        if live.order is not Order.PARTITION:
+        if live.order is Order.PARTITION:
+            self.ownership.welcome(live, member)
+        else:
             for ledger_id in live.ledgers_of(topic_ids):
                 member.holding.look_into(ledger_id)
-            return member
-        away = self._away.get(spec.group, {}).pop(member.called, None)
-        if away and away[1] == topic_ids and member.called in live.assignment:
-            mine = live.assignment[member.called]
-            for one in mine:
-                live.owners[one] = name
-                for ledger_id in live.of_partition(one):
-                    member.holding.look_into(ledger_id)
-            member.assign(mine)
-        else:
-            self._gather(spec.group)
         return member
 
     async def leave(self, member: Member, *, has_vanished: bool) -> None:
@@ -147,6 +117,8 @@ class Membership:
         members = self._members.get(member.group, {})
         if members.pop(member.holding.name, None) is None:
             return
+        if not members:
+            del self._members[member.group]
         log.info(
             "member left", group=member.group, member=member.holding.name, vanished=has_vanished
         )
@@ -155,42 +127,11 @@ class Membership:
             return
         held = member.holding.record_count
         live.holdings.pop(member.holding.name, None)
-        for one in [one for one, owner in live.owners.items() if owner == member.holding.name]:
-            live.owners[one] = ""
-        if live.order is Order.PARTITION:
-            self._keep_place(live, member)
+        self.ownership.bid_farewell(live, member)
         try:
             await self._free(live, member, held, has_vanished=has_vanished)
         except LogbrokerError as error:  # then they expire
             log.warning("leases not freed", group=member.group, reason=error.reason)
-
-    def rebalance(self, group: str) -> None:
-        """Assigns the partitions of a group anew, now."""
-        live = self._groups.live.get(group)
-        if live is None or live.order is not Order.PARTITION:
-            return
-        members = {member.called: member for member in self.members(group)}
-        wanting = [
-            assignment.Member(called, member.holding.topic_ids)
-            for called, member in members.items()
-        ]
-        wanting += [
-            assignment.Member(called, topic_ids)
-            for called, (_, topic_ids) in self._away.get(group, {}).items()
-        ]
-        here = {called: member.holding.name for called, member in members.items()}
-        for name, (revoked, mine) in live.assign(wanting, here).items():
-            member = self._members[group][name]
-            for one in revoked:
-                for ledger_id in live.of_partition(one):
-                    self._release(ledger_id, name)
-                    member.holding.forget(ledger_id)
-            member.assign(mine)
-        for one, owner in live.owners.items():
-            if owner:
-                for ledger_id in live.of_partition(one):
-                    live.holdings[owner].look_into(ledger_id)
-        log.info("assignment changed", group=group, member_count=len(members))
 
     def refresh(self, group: str) -> None:
         """Lets members see new partitions."""
@@ -199,7 +140,7 @@ class Membership:
             return
         live.refresh()
         if live.order is Order.PARTITION:
-            self._gather(group)
+            self.ownership.gather(group)
             return
         for member in self.members(group):
             for ledger_id in live.ledgers_of(member.holding.topic_ids):
@@ -248,17 +189,8 @@ class Membership:
         del self._members[member.group][member.holding.name]
         live.holdings.pop(member.holding.name, None)
         for ledger_id in live.ledgers_of(member.holding.topic_ids):
-            self._release(ledger_id, member.holding.name)
-        if live.order is Order.PARTITION:
-            self._away.setdefault(member.group, {})[member.called] = (
-                self._groups.clock.monotonic_ms(),
-                member.holding.topic_ids,
-            )
-
-    def _release(self, ledger_id: LedgerId, name: str) -> None:
-        ledger = self._groups.state.get(ledger_id)
-        if ledger and (released := ledger.decide_release(name)):
-            self._groups.commit_in(ledger_id, released)
+            self._groups.release(ledger_id, member.holding.name)
+        self.ownership.replace(live, member)
 
     async def _free(
         self, live: LiveGroup, member: Member, held: int, *, has_vanished: bool
@@ -270,7 +202,7 @@ class Membership:
             if ledger is None or not ledger.state.leases.count_of(name):
                 continue
             if not has_vanished:
-                self._release(ledger_id, name)
+                groups.release(ledger_id, name)
                 continue
             elsewhere = held - ledger.state.leases.count_of(name)
             decided = await self._dead_letters.decided(self._vanished(ledger_id, name, elsewhere))
@@ -288,31 +220,3 @@ class Membership:
             return [InLedger(ledger_id, event) for event in decided]
 
         return decide
-
-    def _keep_place(self, live: LiveGroup, member: Member) -> None:
-        if not member.instance_id:
-            self._gather(member.group)
-            return
-        lease_ms = self._groups.state.catalog.get(member.group).settings.lease_ms
-        until_ms = self._groups.clock.monotonic_ms() + lease_ms
-        away = self._away.setdefault(member.group, {})
-        away[member.called] = (until_ms, member.holding.topic_ids)
-        self._groups.spawn(self._give_place_up(member.group, member.called, until_ms))
-
-    async def _give_place_up(self, group: str, called: str, until_ms: int) -> None:
-        await self._groups.clock.wait_until(until_ms)
-        away = self._away.get(group, {})
-        if called in away and away[called][0] <= until_ms:
-            del away[called]
-            self.rebalance(group)
-
-    def _gather(self, group: str) -> None:
-        if group not in self._gathering:
-            self._gathering.add(group)
-            self._groups.spawn(self._rebalance_soon(group))
-
-    async def _rebalance_soon(self, group: str) -> None:
-        clock = self._groups.clock
-        await clock.wait_until(clock.monotonic_ms() + GATHER_MS)
-        self._gathering.discard(group)
-        self.rebalance(group)

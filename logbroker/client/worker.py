@@ -6,6 +6,11 @@
     raises anything else   failed, with the exception's text as the reason
     takes too long         failed: after `max_processing_ms` it is cancelled
 
+A handler that is not async runs in a thread, and a thread cannot be cancelled: it holds up
+what comes behind its record, here. In partition order the record's lease is extended no more;
+when it is over another member gets the partition, if there is one. Give whatever may block a
+time limit of its own.
+
 A record may be handled more than once: see `logbroker.client.consumer` on delivery guarantees.
 """
 
@@ -27,6 +32,7 @@ from logbroker.client.logs import ClientLog
 from logbroker.client.membership import Membership, minus
 from logbroker.client.settlements import Turn
 from logbroker.errors import InvalidError
+from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.v1 import consume_service_pb2 as pb
 
@@ -56,7 +62,7 @@ class WorkerStats:
 class Runner:
     """Runs one handler at a time."""
 
-    __slots__ = ("attempt", "begun_ms", "is_late", "record", "task")
+    __slots__ = ("attempt", "begun_ms", "is_answered", "is_late", "record", "task")
 
     def __init__(self) -> None:
         self.attempt = Attempt()
@@ -64,6 +70,8 @@ class Runner:
         self.record: Delivered | None = None
         self.begun_ms = 0
         self.is_late = False
+        self.is_answered = False
+        """Its record was, while its handler runs on."""
 
 
 class Worker:
@@ -186,6 +194,7 @@ class Worker:
         """Hears that leases are lost; lanes leave out what is. Handlers hear it if they want."""
         for runner in self._runners:
             if self._cancel_lost and runner.record is not None and runner.record.lease_lost:
+                runner.is_answered = self._is_async  # nothing is asked of it any more
                 self._cancel(runner)
 
     def note_lost(self, lease: Lease, range_: Range) -> None:
@@ -197,8 +206,12 @@ class Worker:
             self._wake(len(self._idle))
 
     def may_extend(self, lease: Lease, now_ms: int) -> bool:
-        """Every lease is extended: what takes too long is answered, and so not held any more."""
-        return True
+        """Tells whether nothing of it takes too long and is not answered for that."""
+        return not any(
+            runner.is_late and not runner.is_answered and record.run.lease is lease
+            for runner in self._runners
+            if (record := runner.record) is not None
+        )
 
     # Running
 
@@ -214,10 +227,13 @@ class Worker:
             try:
                 with runner.attempt:
                     await self._handle(record)
+                if runner.is_late:
+                    self._is_only_late(runner)  # it ended in spite of being cancelled
             except asyncio.CancelledError:
                 if not self._is_only_late(runner):
                     raise
-                runner.attempt.error = Retry(reason="its handler was cancelled")
+                cancelled = Retry(reason="its handler was cancelled")
+                runner.attempt.error = self._too_late() if runner.is_late else cancelled
             runner.record = None
             self._settle(runner, lane, record)
             count += 1
@@ -239,9 +255,12 @@ class Worker:
 
     def _settle(self, runner: Runner, lane: HandlerLane | None, record: Delivered) -> None:
         """Answers by how the handler ended, and lets its lane go on when that is known."""
-        if runner.is_late:  # answered long ago
-            runner.is_late = False
+        was_answered, was_late = runner.is_answered, runner.is_late
+        runner.is_answered = runner.is_late = False
+        if was_late:
             self._go_on()
+        if was_answered:
+            pass  # long ago
         elif runner.attempt.error is None:
             self._done += 1
             self._outbox.acknowledge(record.run.lease, record.ledger_offset)
@@ -299,18 +318,23 @@ class Worker:
         assert runner.record is not None
         record, limit_ms = runner.record, self.settings.max_processing_ms
         log.warning(
-            "handler takes too long, its record is given up", group=self.settings.group,
+            "handler takes too long", group=self.settings.group,
             topic=record.topic, partition=record.partition, offset=record.offset,
             max_processing_ms=limit_ms,
         )  # fmt: skip
         runner.is_late = True
         self._late += 1
-        self._answer(record, Retry(reason=f"its handler took longer than {limit_ms} ms"))
-        record.run.lease.note_lost(record.ledger_offset)
+        if self._lanes.order is not Order.PARTITION:  # else when it ends, or its lease runs out
+            runner.is_answered = True
+            self._answer(record, self._too_late())
+            record.run.lease.note_lost(record.ledger_offset)
         self._cancel(runner)
         if all(each.is_late for each in self._runners):
             self._is_stuck = True
             self._give_back()
+
+    def _too_late(self) -> Retry:
+        return Retry(reason=f"its handler took longer than {self.settings.max_processing_ms} ms")
 
     def _cancel(self, runner: Runner) -> None:
         if self._is_async and runner.task is not None:

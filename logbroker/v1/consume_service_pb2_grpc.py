@@ -66,6 +66,9 @@ class ConsumeServiceServicer:
         commits and limits as it likes. The broker sends assignments, deliveries and answers. When
         the stream ends the member is gone and its leases are free at once: after `leave`, or
         when the broker stops, nothing is counted; else what it held alone counts as failed.
+        In `partition` order a member that lets a lease run out loses that partition to another
+        member, if there is one. If it settled and extended nothing for `lease_ms` either, or its
+        limit of records is 0, it loses all of them until it does so again, or sends a limit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

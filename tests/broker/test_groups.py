@@ -1,13 +1,10 @@
 """Groups in the broker without a server: the journal, crashes, identities, deadlines."""
 
-from contextlib import asynccontextmanager
-
 import pytest
 
 from logbroker.broker.dead_letter_view import DeadLetterFilter
 from logbroker.broker.membership import MemberSpec
 from logbroker.broker.offsets import Commit
-from logbroker.broker.settle import Settlement
 from logbroker.errors import ConflictError, UnavailableError
 from logbroker.group.record_state import Cause
 from logbroker.group.redrive import Selection
@@ -17,28 +14,9 @@ from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
 
 from .brokers import batch_of, broker_on, next_delivery, topic_on, values_of
+from .grouped import delivered, member_on, settle
 
 LETTERS = DeadLetterFilter(group="g", topic="a")
-
-
-async def delivered(broker, member):
-    """Returns token, first offset and end of the next delivery."""
-    found = await next_delivery(broker, member)
-    return found.token, found.runs[0].first, found.runs[-1].end
-
-
-async def settle(broker, member, cause, token, first, end, **fields):
-    """Settles and returns the results."""
-    settlements = [Settlement(token, first, end, cause, **fields)]
-    return await broker.settle(member.group, settlements)
-
-
-@asynccontextmanager
-async def member_on(broker, group="g", topics=("a",), **spec):
-    """Yields a member, which leaves in order."""
-    member = await broker.join(MemberSpec(group=group, topics=topics, **spec))
-    yield member
-    await broker.leave(member, has_vanished=False)
 
 
 async def test_the_journal_stays_short_and_a_start_knows_the_last_commit():
@@ -134,16 +112,16 @@ async def test_an_instance_that_is_back_in_time_has_its_partitions_at_once():
         one = await broker.join(spec)
         async with member_on(broker) as other:
             await broker.clock.advance(200)
-            mine = broker.members.assignment_of(one)
+            mine = broker.members.ownership.owned_by(one)
             assert len(mine) == 2
             await broker.leave(one, has_vanished=True)
             await broker.clock.advance(20_000)
-            assert len(broker.members.assignment_of(other)) == 2
+            assert len(broker.members.ownership.owned_by(other)) == 2
             back = await broker.join(spec)
-            assert broker.members.assignment_of(back) == mine
+            assert broker.members.ownership.owned_by(back) == mine
             await broker.leave(back, has_vanished=True)
             await broker.clock.advance(31_000)
-            assert len(broker.members.assignment_of(other)) == 4
+            assert len(broker.members.ownership.owned_by(other)) == 4
 
 
 async def test_a_second_one_with_the_same_instance_id_fences_the_first():
@@ -151,28 +129,28 @@ async def test_a_second_one_with_the_same_instance_id_fences_the_first():
         spec = MemberSpec(group="g", topics=("a",), instance_id="i")
         first = await broker.join(spec)
         await broker.clock.advance(200)
-        mine = broker.members.assignment_of(first)
+        mine = broker.members.ownership.owned_by(first)
         second = await broker.join(spec)
-        assert broker.members.assignment_of(second) == mine
+        assert broker.members.ownership.owned_by(second) == mine
         with pytest.raises(ConflictError) as caught:
             await next_delivery(broker, first)
         assert caught.value.reason == "MEMBER_FENCED"
         await broker.leave(first, has_vanished=True)
         await broker.clock.advance(60_000)
-        assert broker.members.assignment_of(second) == mine
+        assert broker.members.ownership.owned_by(second) == mine
 
 
 async def test_joins_within_the_window_are_one_change_of_the_assignment():
     async with topic_on(partition_count=40) as broker:
         members = [await broker.join(MemberSpec(group="g", topics=("a",))) for _ in range(20)]
         await broker.clock.advance(200)
-        assert [len(broker.members.assignment_of(each)) for each in members] == [2] * 20
-        before = [broker.members.assignment_of(each) for each in members]
+        assert [len(broker.members.ownership.owned_by(each)) for each in members] == [2] * 20
+        before = [broker.members.ownership.owned_by(each) for each in members]
         await broker.leave(members[0], has_vanished=True)
         again = await broker.join(MemberSpec(group="g", topics=("a",)))
         await broker.clock.advance(200)
-        assert [broker.members.assignment_of(each) for each in members[1:]] == before[1:]
-        assert broker.members.assignment_of(again) == before[0]
+        assert [broker.members.ownership.owned_by(each) for each in members[1:]] == before[1:]
+        assert broker.members.ownership.owned_by(again) == before[0]
 
 
 async def test_what_lies_behind_a_dead_letter_of_its_key_waits_until_that_is_resolved():

@@ -1,6 +1,7 @@
 """Consumers and workers against a real broker in memory."""
 
 import asyncio
+import threading
 from collections import Counter, defaultdict
 from contextlib import suppress
 from random import Random
@@ -247,3 +248,30 @@ async def test_without_following_it_ends_whatever_is_answered_in_whatever_order(
                     kept.clear()
                 ended.add((record.partition, record.offset))
         assert len(ended) == 60
+
+
+@pytest.mark.slow
+async def test_where_a_thread_hangs_another_worker_does_what_is_left_of_its_partition():
+    may_end, is_in, done = threading.Event(), threading.Event(), []
+
+    def hang(record):
+        is_in.set()
+        may_end.wait(HOW_LONG_S)
+
+    async def handle(record):
+        done.append((record.offset, record.failures))
+
+    settings = GroupSettings(lease_ms=1_000, retry=SOON)
+    async with asyncio.timeout(HOW_LONG_S), client_of_broker() as client:
+        await fill(client, 10)
+        try:
+            options = {"settings": settings, "concurrency": 2, "max_processing_ms": 100}
+            async with client.worker("g", "t", hang, **options):
+                await asyncio.to_thread(is_in.wait)
+                async with client.worker("g", "t", handle):
+                    while (await client.admin.get_group("g")).lag:
+                        pass
+                may_end.set()
+        finally:
+            may_end.set()
+    assert done == [(0, 1), *((offset, 0) for offset in range(1, 10))]

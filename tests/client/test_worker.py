@@ -52,6 +52,10 @@ async def nothing(record) -> None:
     pass
 
 
+def _all(member):
+    return [member.requests.get_nowait() for _ in range(member.requests.qsize())]
+
+
 async def test_what_returns_is_done_and_what_raises_is_answered_by_what_it_raised():
     async def handle(record):
         match record.offset:
@@ -260,6 +264,60 @@ async def test_when_all_handlers_hang_other_members_get_what_is_prefetched():
         assert [one.max_outstanding_records for one in limits] == [0, 1_000]
         member.deliver(4, values(1), token=2)
         assert await member.wait_settled(1) == [4]
+
+
+async def test_in_partition_order_the_lease_of_a_thread_that_hangs_is_left_to_run_out():
+    clock, begun, end = ManualClock(), threading.Semaphore(0), threading.Event()
+
+    def handle(record):
+        begun.release()
+        if record.partition == 0:
+            end.wait(10)
+
+    async with (
+        fake_group(group_pb2.ORDER_PARTITION, 3_000, clock=clock) as (group, client),
+        client.worker("g", "t", handle, concurrency=2, max_processing_ms=5_000) as worker,
+    ):
+        member = await group.member()
+        member.deliver(0, values(3))
+        await asyncio.to_thread(begun.acquire)
+        await clock.advance(3_000)
+        await member.wait_for("extend")
+        await clock.advance(2_000)
+        assert worker.stats().late_count == 1
+        member.deliver(0, values(1), partition=1, token=2)
+        assert await member.wait_settled(1) == [0], "others go on"
+        _all(member)
+        await clock.advance(2_000)
+        member.take_back(1, 0, 3)
+        member.deliver(1, values(1), partition=1, token=3)
+        assert await member.wait_settled(2) == [0, 1]
+        assert not [one for one in _all(member) if one.HasField("extend")]
+        end.set()
+        member.deliver(0, values(3), token=4)
+        await member.wait_settled(5)
+    assert {(one.token, one.outcome) for one in member.settlements} == {
+        (token, pb.OUTCOME_ACKNOWLEDGE) for token in (2, 3, 4)
+    }
+
+
+async def test_in_partition_order_a_cancelled_handler_is_answered_once_and_its_partition_goes_on():
+    clock, gate = ManualClock(), Gate()
+    async with (
+        fake_group(group_pb2.ORDER_PARTITION, clock=clock) as (group, client),
+        client.worker("g", "t", gate, concurrency=1, max_processing_ms=5_000) as worker,
+    ):
+        member = await group.member()
+        member.deliver(0, values(1))
+        await gate.wait_begun(1)
+        await clock.advance(5_000)
+        assert await member.wait_settled(1, RETRY) == [0]
+        assert member.settlements[0].reason == "its handler took longer than 5000 ms"
+        member.deliver(0, values(1), token=2)
+        await gate.wait_begun(2)
+        gate.let_go(0, 0)
+        assert await member.wait_settled(1) == [0]
+        assert worker.stats().late_count == 1
 
 
 @pytest.mark.parametrize("cancel_lost", [True, False])

@@ -92,6 +92,40 @@ def test_a_join_takes_only_what_the_new_member_gets():
     )
 
 
+@given(st.data())
+def test_nobody_owns_where_it_is_late_while_another_is_not_and_nothing_is_left_over(data):
+    names = data.draw(st.lists(st.sampled_from("abcd"), min_size=1, unique=True))
+    everything = [TopicPartition("t", at) for at in range(data.draw(st.integers(1, 8)))]
+    before = assign([Member(name, T) for name in names], {"t": len(everything)}, {})
+    late = {name: data.draw(st.frozensets(st.sampled_from(everything))) for name in names}
+    members = [Member(name, T, late[name]) for name in names]
+    after = assign(members, {"t": len(everything)}, before)
+    assert sorted(one for mine in after.values() for one in mine) == everything
+    for name, mine in after.items():
+        for one in mine:
+            assert one not in late[name] or all(one in places for places in late.values())
+    assert assign(members, {"t": len(everything)}, after) == after, "at rest"
+
+
+def test_a_partition_goes_from_one_who_is_late_in_it_and_the_others_stay():
+    before = assign([Member(name, T) for name in "ab"], {"t": 4}, {})
+    [first, _] = before["a"]
+    after = assign([Member("a", T, {first}), Member("b", T)], {"t": 4}, before)
+    assert first in after["b"]
+    assert moved(before, after) <= 2
+    alone = assign([Member("a", T, {first})], {"t": 4}, after)
+    assert len(alone["a"]) == 4
+    both = assign([Member("a", T, {first}), Member("b", T, {first})], {"t": 4}, before)
+    assert both == before
+
+
+def test_one_who_is_late_everywhere_keeps_nothing_while_others_are_there():
+    before = assign([Member(name, T) for name in "abc"], {"t": 6}, {})
+    everything = [TopicPartition("t", at) for at in range(6)]
+    after = assign([Member("a", T, everything), *(Member(n, T) for n in "bc")], {"t": 6}, before)
+    assert (after["a"], len(after["b"]), len(after["c"])) == ((), 3, 3)
+
+
 def test_many_partitions_are_assigned_in_no_time():
     members = [Member(f"m{at}", T) for at in range(20)]
     before = assign(members, {"t": 2_000}, {})
