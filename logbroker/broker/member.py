@@ -174,7 +174,9 @@ class Member:
                 self.end(error)
                 delivery = None
             if delivery:
-                return news._replace(caught_up=news.caught_up + self._untold()), delivery
+                place = delivery.topic, delivery.partition
+                before = tuple(one for one in news.caught_up if one != place)
+                return news._replace(caught_up=before + self._untold()), delivery
             if news != NOTHING:
                 return news, None
             if self.failure or not all(self._caught_up.values()):
