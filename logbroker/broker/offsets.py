@@ -12,7 +12,7 @@ from logbroker.broker.membership import Membership
 from logbroker.errors import LogbrokerError, PreconditionError
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.explain import Why
-from logbroker.group.ledger import Ledger
+from logbroker.group.ledger import Ledger, check_commit
 from logbroker.group.parked import parked_counts
 from logbroker.group.progress import Progress, first_unsettled, progress
 from logbroker.group.settings import Order
@@ -120,11 +120,15 @@ class Offsets:
         groups = self._groups
         for one in commits:
             try:
-                topic, place = groups.topics.partition(one.topic, one.topic_id, one.partition)
+                topic = groups.topics.get(one.topic, one.topic_id)
+                if not 0 <= one.partition < topic.partition_count:
+                    raise _no_partition(one, topic.partition_count)
+                place = groups.partitions.get(topic.partition(one.partition)).log
+                check_commit(one.offset, place.bounds().high_watermark)  # before a group is made
                 await self._beginning.begin(group, [topic.topic])
                 ledger_id = LedgerId(group, topic.topic_id, one.partition)
                 ledger = groups.ledger(ledger_id)
-                mark = groups.partitions.get(place).log.bounds().high_watermark
+                mark = place.bounds().high_watermark
                 decided = ledger.decide_commit(one.offset, mark, is_automatic=one.is_automatic)
                 now_ms = groups.clock.now_ms()
                 seen: list[Event] = [*groups.state.catalog.decide_seen([group], now_ms)]
@@ -251,3 +255,9 @@ class Offsets:
                 return 0
             known = self._append_times[ledger_id] = (offset, appended_ms)
         return max(self._groups.clock.now_ms() - known[1], 0)
+
+
+def _no_partition(one: Commit, count: int) -> InvalidError:
+    message = f"topic {one.topic!r} has the partitions 0 to {count - 1}, not {one.partition}"
+    details = {"topic": one.topic, "partition": one.partition, "partition_count": count}
+    return InvalidError("INVALID_ARGUMENT", message, **details)

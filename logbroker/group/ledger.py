@@ -300,10 +300,7 @@ class Ledger:
         An automatic commit never goes back. InvalidError (INVALID_OFFSET) below 0 and beyond
         the high watermark, which itself is fine.
         """
-        if not 0 <= offset <= high_watermark:
-            message = f"an offset to commit is 0 to {high_watermark}, not {offset}"
-            details = {"offset": offset, "high_watermark": high_watermark}
-            raise InvalidError("INVALID_OFFSET", message, **details)
+        check_commit(offset, high_watermark)
         committed = self.state.committed
         if offset >= committed:
             return [Committed(offset)]
@@ -508,6 +505,14 @@ class Ledger:
             if left:
                 events.append(Released(lease.token, left))
         return events
+
+
+def check_commit(offset: int, high_watermark: int) -> None:
+    """Raises InvalidError (INVALID_OFFSET) for an offset that no group could commit."""
+    if not 0 <= offset <= high_watermark:
+        message = f"an offset to commit is 0 to {high_watermark}, not {offset}"
+        details = {"offset": offset, "high_watermark": high_watermark}
+        raise InvalidError("INVALID_OFFSET", message, **details)
 
 
 def cut(reason: str) -> str:

@@ -32,12 +32,20 @@ async def test_c26_commits_outside_the_log_are_refused_and_store_nothing():
         assert await commit(calls, 4) == 4
         for offset in (-1, 11, INT64_MAX, -INT64_MAX - 1):
             assert await commit(calls, offset) == -INVALID_ARGUMENT
-        assert await commit(calls, 3, partition=1) < 0
-        assert await commit(calls, 3, partition=-1) < 0
+        for partition in (1, -1, (1 << 31) - 1):
+            assert await commit(calls, 3, partition=partition) == -INVALID_ARGUMENT
         assert await commit(calls, 3, topic="nowhere") == -NOT_FOUND
         assert await committed(calls) == 4
         assert [one.topic for one in (await group_of(calls)).progress] == ["a"]
         assert await commit(calls, 10) == 10, "the end is fine"
+
+
+async def test_c26_a_refused_commit_makes_no_group():
+    async with serving(partition_count=1) as calls:
+        for offset, partition, topic in ((-1, 0, "a"), (1, 0, "a"), (0, 1, "a"), (0, 0, "b")):
+            assert await commit(calls, offset, partition=partition, topic=topic) < 0
+        found = await refusal(calls.groups.GetGroup(pb.GetGroupRequest(group="g")))
+        assert found == ("NOT_FOUND", "GROUP_NOT_FOUND")
 
 
 async def test_c26_entries_of_one_commit_are_answered_on_their_own():

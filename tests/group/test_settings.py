@@ -1,5 +1,7 @@
 """Settings of groups and their retries: what is refused, and how back-offs grow."""
 
+import re
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from logbroker.errors import InvalidError
 from logbroker.group.record_state import State
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
-from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
+from logbroker.group.settings import BOUNDS, AfterDeadLetter, GroupSettings, Order
 
 BAD = [
     (GroupSettings, {"order": "sideways"}),
@@ -32,6 +34,20 @@ def test_what_is_out_of_range_is_refused_and_named(kind, values):
         kind(**values)
     assert raised.value.reason == "INVALID_SETTING"
     assert raised.value.details["setting"].removeprefix("retry.") in values
+
+
+@pytest.mark.parametrize("name", ["lease_ms", "max_unsettled"])
+def test_the_bounds_are_those_of_the_settings_in_the_proto(name):
+    text = Path("proto/logbroker/v1/group.proto").read_text()
+    [comment] = re.findall(rf"((?:  // .*\n)+)  optional \w+ {name} =", text)
+    [bounds] = re.findall(r"([\d,]+) to ([\d,]+)", comment.replace("\n  //", ""))
+    low, high = (int(number.replace(",", "")) for number in bounds)
+    assert (low, high) == BOUNDS[name]
+    for value in (low, high):
+        assert getattr(GroupSettings(**{name: value}), name) == value
+    for value in (low - 1, high + 1):
+        with pytest.raises(InvalidError, match=f"{low} to {high}"):
+            GroupSettings(**{name: value})
 
 
 def test_a_back_off_grows_is_capped_and_loses_at_most_half():
