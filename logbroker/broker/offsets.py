@@ -9,7 +9,7 @@ from logbroker.broker.beginning import Beginning
 from logbroker.broker.explain import Explain
 from logbroker.broker.groups import Groups
 from logbroker.broker.membership import Membership
-from logbroker.errors import LogbrokerError, PreconditionError
+from logbroker.errors import InvalidError, LogbrokerError, PreconditionError
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.explain import Why
 from logbroker.group.ledger import Ledger, check_commit
