@@ -259,5 +259,4 @@ class Offsets:
 
 def _no_partition(one: Commit, count: int) -> InvalidError:
     message = f"topic {one.topic!r} has the partitions 0 to {count - 1}, not {one.partition}"
-    details = {"topic": one.topic, "partition": one.partition, "partition_count": count}
-    return InvalidError("INVALID_ARGUMENT", message, **details)
+    return InvalidError("INVALID_ARGUMENT", message, topic=one.topic, partition=one.partition)

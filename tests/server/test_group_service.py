@@ -60,7 +60,7 @@ async def test_commits_are_checked_and_only_automatic_ones_never_rewind():
         await publish(calls, *[b"v"] * 10)
         outside = await commit(calls, -1, 11, (1 << 63) - 1)
         assert [reason for _, reason in outside] == ["INVALID_OFFSET"] * 3
-        assert await commit(calls, 1, partition=1) == [(0, "PARTITION_NOT_FOUND")]
+        assert await commit(calls, 1, partition=1) == [(0, "INVALID_ARGUMENT")]
         assert await commit(calls, 10, 4) == [(10, ""), (4, "")]
         assert await commit(calls, 2, is_automatic=True) == [(4, "")]
         [found] = await progress(calls)
