@@ -96,8 +96,8 @@ class Delivered(Record):
     @property
     def ledger_offset(self) -> int:
         """The offset by which it is settled."""
-        offset = self.run.ledger_offset
-        return self.offset if offset is None else offset
+        offset: int | None = self[6].ledger_offset  # type: ignore[misc]
+        return self[0] if offset is None else offset
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Record, tuple(self[:6])

@@ -52,14 +52,14 @@ class HandlerLanes:
         free = self._free
         while free:
             for record in free[0]:
-                if not record.run.lease.lost or not record.lease_lost:
+                if record.run.lease.lost is None or not record.lease_lost:
                     return None, record
             free.popleft()
         while self._ready:
             lane = self._ready.popleft()
             while lane.waiting:
                 for record in lane.waiting[0]:
-                    if not record.lease_lost:
+                    if record.run.lease.lost is None or not record.lease_lost:
                         return lane, record
                 lane.waiting.popleft()
             self._lanes.pop(lane.name, None)

@@ -185,11 +185,10 @@ class Outbox:
         self._wake()
         return turn
 
-    def acknowledge(self, lease: Lease, offset: int) -> PendingSettlement:
-        """Takes a record that is done."""
+    def note_done(self, lease: Lease, offset: int) -> None:
+        """Takes a record that is done, where nobody waits to hear that this is kept."""
         turn = lease.turn or self.begin(lease)
         turn.offsets.append(offset)
-        return PendingSettlement(turn, offset)
 
     def acknowledge_ranges(self, lease: Lease, ranges: Iterable[Range]) -> PendingSettlement:
         """Takes ranges that are done."""

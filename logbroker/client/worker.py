@@ -216,6 +216,7 @@ class Worker:
     # Running
 
     async def _run(self, runner: Runner) -> None:
+        handle = self.handler if self._pool is None else self._handle_in_thread
         count = 0
         while not self._is_stopping and self._member.failure is None:
             found = self._lanes.next()
@@ -226,7 +227,7 @@ class Worker:
             runner.record, runner.begun_ms = record, self._clock.monotonic_ms()
             try:
                 with runner.attempt:
-                    await self._handle(record)
+                    await handle(record)
                 if runner.is_late:
                     self._is_only_late(runner)  # it ended in spite of being cancelled
             except asyncio.CancelledError:
@@ -247,11 +248,8 @@ class Worker:
             return runner.task.uncancel() == 0
         return runner.task.cancelling() == 0
 
-    async def _handle(self, record: Delivered) -> None:
-        if self._pool is None:
-            await self.handler(record)
-        else:
-            await asyncio.get_running_loop().run_in_executor(self._pool, self.handler, record)
+    async def _handle_in_thread(self, record: Delivered) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._pool, self.handler, record)
 
     def _settle(self, runner: Runner, lane: HandlerLane | None, record: Delivered) -> None:
         """Answers by how the handler ended, and lets its lane go on when that is known."""
@@ -263,7 +261,7 @@ class Worker:
             pass  # long ago
         elif runner.attempt.error is None:
             self._done += 1
-            self._outbox.acknowledge(record.run.lease, record.ledger_offset)
+            self._outbox.note_done(record.run.lease, record.ledger_offset)
         else:
             turn = self._answer(record, runner.attempt.error)
             if lane is not None and not turn.is_done:
