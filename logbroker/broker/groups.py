@@ -327,10 +327,10 @@ class Groups:
             ledger = self.state.get(ledger_id)
         else:
             match event:
-                case Leased(token, member, ranges):
+                case Leased(token, member, ranges, _, is_suspect):
                     self.state.apply(told, now)
                     count = sum(end - first for first, end in ranges)
-                    live.granted(ledger_id, token, member, count)
+                    live.granted(ledger_id, token, member, count, is_suspect=is_suspect)
                 case Acknowledged() | Failed() | GivenUp() | Released() | Suspected():
                     lease = ledger.state.leases.get(event.token)
                     self._apply_to_lease(told, now, live, lease)

@@ -30,6 +30,8 @@ class Holding:
         """Leased and not settled."""
         self.byte_count = 0
         """Of the batches of leases that hold anything."""
+        self.suspects: set[int] = set()
+        """Tokens of leases of suspects, beside which nothing else may be held."""
         self.taken_back: list[TakenBack] = []
         """To be told."""
         self.ledgers: dict[LedgerId, None] = {}
@@ -53,9 +55,11 @@ class Holding:
         self.failure = self.failure or failure
         self.has_news.set()
 
-    def granted(self, token: int, record_count: int) -> None:
+    def granted(self, token: int, record_count: int, *, is_suspect: bool) -> None:
         """Takes note of a lease."""
         self.record_count += record_count
+        if is_suspect:
+            self.suspects.add(token)
         self._sizes[token] = 0
 
     def sized(self, token: int, byte_count: int) -> None:
@@ -69,4 +73,5 @@ class Holding:
         self.record_count -= record_count
         if is_over:
             self.byte_count -= self._sizes.pop(token, 0)
+            self.suspects.discard(token)
         self.has_news.set()

@@ -125,13 +125,15 @@ class LiveGroup:
 
     # What becomes of leases
 
-    def granted(self, ledger_id: LedgerId, token: int, name: str, record_count: int) -> None:
+    def granted(
+        self, ledger_id: LedgerId, token: int, name: str, record_count: int, *, is_suspect: bool
+    ) -> None:
         """Takes note of a lease."""
         self._ledger_ids[token] = ledger_id
         if len(self._ledger_ids) > self._prune_at:
             self._prune()
         if holding := self.holdings.get(name):
-            holding.granted(token, record_count)
+            holding.granted(token, record_count, is_suspect=is_suspect)
 
     def gave(self, name: str, token: int, record_count: int, *, is_over: bool) -> None:
         """Takes note that a lease holds less."""

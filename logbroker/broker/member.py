@@ -253,7 +253,9 @@ class Member:
         holding = self.holding
         records = self.max_records - holding.record_count
         size = self.max_bytes - holding.byte_count
-        if records < 1 or (size < 1 and (holding.byte_count or not self.max_bytes)):
+        if holding.suspects or records < 1:
+            return None
+        if size < 1 and (holding.byte_count or not self.max_bytes):
             return None
         if not is_worthwhile(records, self.max_records, holding.record_count):
             return None

@@ -1,5 +1,7 @@
 """Groups in the broker without a server: the journal, crashes, identities, deadlines."""
 
+import asyncio
+
 import pytest
 
 from logbroker.broker.dead_letter_view import DeadLetterFilter
@@ -202,3 +204,29 @@ async def test_a_redriven_record_does_not_wait_for_one_of_its_key_that_stays_par
             await broker.start_redrive(second)
             found = await next_delivery(broker, member)
             assert (found.dead_letter_topic, found.runs[0].first) == ("a.g.dlq", 1)
+
+
+@pytest.mark.parametrize("order", [Order.KEY, Order.NONE])
+async def test_beside_a_suspect_nothing_is_delivered_from_another_partition_either(order):
+    async with topic_on(partition_count=2) as broker:
+        await broker.produce("a", "", 0, batch_of(b"0", b"1"))
+        gone = await broker.join(
+            MemberSpec(group="g", topics=("a",), settings=GroupSettings(order=order))
+        )
+        await next_delivery(broker, gone)
+        await broker.leave(gone, has_vanished=True)
+        await broker.produce("a", "", 1, batch_of(b"2"))
+        async with member_on(broker) as member:
+            suspect = await next_delivery(broker, member)
+            assert (suspect.partition, suspect.runs[0].first, suspect.runs[0].end) == (0, 0, 1)
+            coming = asyncio.ensure_future(member.next())
+            await broker.clock.advance(1_000)
+            assert not coming.done(), "its failure would not be the suspect's alone"
+            coming.cancel()
+            found = []
+            for _ in range(2):
+                token, at = suspect.token, suspect.runs[0].first
+                await settle(broker, member, Cause.ACKNOWLEDGE, token, at, at + 1)
+                suspect = await next_delivery(broker, member)
+                found.append((suspect.partition, suspect.runs[0].first))
+            assert sorted(found) == [(0, 1), (1, 0)]
