@@ -54,6 +54,8 @@ class DeadLetterView:
         if not wanted.group or not wanted.topic:
             message = "name the group, and the topic the dead letters came from"
             raise InvalidError("INVALID_ARGUMENT", message)
+        if wanted.selection.partition is not None:
+            self._groups.topics.partition(wanted.topic, "", wanted.selection.partition)
         return self._parked.shelf(wanted.group, wanted.topic, is_blocked=wanted.is_blocked)
 
     async def list_page(
@@ -93,11 +95,9 @@ class DeadLetterView:
         """Returns one of them. NotFoundError."""
         shelf = self.shelf(wanted)
         if shelf and 0 <= partition < shelf.topic.partition_count and offset >= 0:
-            only = Selection(partition=partition, first_offset=offset, end_offset=offset + 1)
-            ranges = self._parked.wanted(shelf, partition, only, with_resolved=True)
-            async for part in self._parked.read(shelf, partition, ranges):
-                for letter in part.letters:
-                    return letter
+            found = await self._parked.find(shelf, partition, offset)
+            if found:
+                return found
         what = "blocked record" if wanted.is_blocked else "dead letter"
         message = f"{wanted.group!r} has no {what} at offset {offset} of partition {partition}"
         details = {"partition": partition, "offset": offset}

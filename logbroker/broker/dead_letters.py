@@ -10,7 +10,8 @@ A ledger whose dead letters cannot be written waits and tries again; others go o
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from asyncio import Future
+from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
@@ -18,34 +19,27 @@ import structlog
 from logbroker.broker.coordinator import Coordinator
 from logbroker.broker.dead_letter_topics import DEAD_LETTER_PRODUCER_ID, DeadLetterTopics, Target
 from logbroker.broker.groups import Groups
+from logbroker.broker.letter_copies import Row, columns_of, parts
 from logbroker.broker.partitions import Partition
 from logbroker.broker.pending_letters import Letter
 from logbroker.errors import (
-    DataLossError,
     LogbrokerError,
     NotFoundError,
-    OffsetOutOfRangeError,
     UnavailableError,
 )
-from logbroker.group.dead_letter import DeadLetter, with_dead_letter
 from logbroker.group.events import InLedger, LedgerId
-from logbroker.group.group import TopicRead
 from logbroker.group.ledger_events import GivenUp, LettersWritten
 from logbroker.group.retry_policy import Exhausted
-from logbroker.limits import FETCH_BYTES
 from logbroker.record.batch import Batch
-from logbroker.record.columns import Columns, decode_records, encode_batch
-from logbroker.record.record import Record
-from logbroker.storage.engine import PartitionLog
+from logbroker.record.columns import encode_batch
 
 RETRY_MS = (1_000, 60_000)
 """How long to wait where dead letters cannot be written: at first, and at most."""
 LETTERS_AT_ONCE = 1_000
+PARTS_AT_ONCE = 8
+"""How many appends are under way before they are waited for."""
 
 log = structlog.get_logger()
-
-Stamped = tuple[Record, int]
-"""A record and its append time."""
 
 
 class Retry(NamedTuple):
@@ -170,20 +164,20 @@ class DeadLetters:
         parked_id = LedgerId(ledger_id.group, target.topic.topic_id, ledger_id.partition)
         source = groups.partition(ledger_id)
         partition = groups.partitions.get(target.topic.partition(ledger_id.partition))
-        for letter in run:
-            if letter.is_durable and letter.is_durable.exception():
-                continue  # the journal failed: nobody was told that it is settled
-            sequence = letter.sequence
-            for first, end in letter.event.ranges:
-                shift = sequence - first  # makes sequences of offsets
-                from_offset = max(first, self._written(ledger_id, target, partition) - shift)
-                records = await _read(source.log, source.id.seed, from_offset, end)
-                for part in _sized(records):
-                    columns = _columns(part, target.read, ledger_id, letter.event)
-                    await self._append(ledger_id, target, partition, columns, part, shift)
-                sequence += end - first
-            _check_durable(partition)
-            self._note_written(ledger_id, letter.end)
+        written = self._written(ledger_id, target, partition)
+        under_way: list[tuple[int, Future[Batch]]] = []
+        try:
+            async for part in parts(run, source, written):
+                appended = self._append(ledger_id, target, partition, part)
+                under_way.append((part[-1].sequence + 1, appended))
+                if len(under_way) == PARTS_AT_ONCE:
+                    await self._finish(ledger_id, under_way)
+            await self._finish(ledger_id, under_way)
+        except LogbrokerError:
+            await self._finish(ledger_id, under_way)
+            raise
+        _check_durable(partition)
+        self._note_written(ledger_id, run[-1].end)
         if live := groups.live.get(ledger_id.group):
             live.look_into(parked_id)
 
@@ -193,21 +187,16 @@ class DeadLetters:
         known = self._groups.ledger(ledger_id).state.counters.letters_written
         return max(known, next_sequence if epoch == target.read.dead_letter_epoch else 0)
 
-    async def _append(
-        self,
-        ledger_id: LedgerId,
-        target: Target,
-        partition: Partition,
-        columns: Columns,
-        part: list[Stamped],
-        shift: int,
-    ) -> None:
+    def _append(
+        self, ledger_id: LedgerId, target: Target, partition: Partition, part: list[Row]
+    ) -> "Future[Batch]":
+        """Writes these now; what it returns is done once they are durable."""
         batch = encode_batch(
-            columns,
+            columns_of(part, target.read, ledger_id),
             now_ms=self._groups.clock.now_ms(),
             producer_id=DEAD_LETTER_PRODUCER_ID,
             producer_epoch=target.read.dead_letter_epoch,
-            base_sequence=part[0][0].offset + shift,
+            base_sequence=part[0].sequence,
         )
         base = partition.log.bounds().next_offset
         appended = partition.log.append(batch)
@@ -215,8 +204,22 @@ class DeadLetters:
         stored = batch.header._replace(base_offset=base, append_time_ms=now_ms)
         partition.producers.apply(stored)
         partition.unsaved_bytes += batch.header.size_bytes
-        await appended
-        self._note_written(ledger_id, part[-1][0].offset + shift + 1)
+        return appended
+
+    async def _finish(
+        self, ledger_id: LedgerId, under_way: "list[tuple[int, Future[Batch]]]"
+    ) -> None:
+        """Waits for appends, and notes how far they came; raises what the first failed with."""
+        results = await asyncio.gather(*(one for _, one in under_way), return_exceptions=True)
+        written = 0
+        for (end, _), result in zip(under_way, results, strict=True):
+            if isinstance(result, BaseException):
+                under_way.clear()
+                self._note_written(ledger_id, written)
+                raise result
+            written = end
+        under_way.clear()
+        self._note_written(ledger_id, written)
 
     def _note_written(self, ledger_id: LedgerId, count: int) -> None:
         ledger = self._groups.ledger(ledger_id)
@@ -236,74 +239,3 @@ def _check_durable(partition: Partition) -> None:
     if bounds.high_watermark < bounds.next_offset:
         message = f"what was written to {partition.id} is not durable"
         raise UnavailableError("STORAGE_FAILED", message)
-
-
-async def _read(partition_log: PartitionLog, seed: int, first: int, end: int) -> list[Stamped]:
-    """Returns the records from `first` up to `end`, as far as they can be read."""
-    found: list[Stamped] = []
-    offset = first
-    while offset < end:
-        try:
-            run = await partition_log.read(offset, FETCH_BYTES)
-        except DataLossError as error:
-            next_offset = int(error.details["next_offset"])
-            log.error("dead letters lost to damage", offset=offset, next_offset=next_offset)
-            offset = next_offset
-            continue
-        except OffsetOutOfRangeError:
-            log.error("dead letters lost to retention", offset=offset, end=end)
-            offset = max(offset + 1, min(end, partition_log.bounds().log_start_offset))
-            continue
-        at = 0
-        while at < len(run.batches):
-            batch = Batch.decode(run.batches, seed, at)
-            at += batch.header.size_bytes
-            if batch.header.base_offset >= end:
-                break
-            found += [
-                (record, batch.header.append_time_ms)
-                for record in decode_records(batch)
-                if offset <= record.offset < end
-            ]
-        offset = run.next_offset
-    return found
-
-
-def _columns(run: list[Stamped], topic: TopicRead, ledger_id: LedgerId, event: GivenUp) -> Columns:
-    rows = []
-    for index, (record, append_time_ms) in enumerate(run):
-        letter = DeadLetter(
-            topic.topic,
-            topic.topic_id,
-            ledger_id.partition,
-            record.offset,
-            append_time_ms,
-            ledger_id.group,
-            event.failures,
-            event.first_ms,
-            event.at_ms,
-            event.reason,
-        )
-        rows.append((index, with_dead_letter(record.headers, letter)))
-    keys = [record.key for record, _ in run]
-    return Columns(
-        [record.value for record, _ in run],
-        keys if any(key is not None for key in keys) else None,
-        [record.timestamp_ms for record, _ in run],
-        rows,
-    )
-
-
-def _sized(records: Iterable[Stamped]) -> list[list[Stamped]]:
-    """Returns the records in runs of about FETCH_BYTES, without gaps between their offsets."""
-    runs: list[list[Stamped]] = []
-    size = 0
-    for stamped in records:
-        record = stamped[0]
-        size += len(record.key or b"") + len(record.value or b"") + 1_500
-        if runs and size < FETCH_BYTES and runs[-1][-1][0].offset + 1 == record.offset:
-            runs[-1].append(stamped)
-        else:
-            runs.append([stamped])
-            size = 0
-    return runs

@@ -39,6 +39,10 @@ class Explain:
             message = f"group {group!r} does not read {topic!r}"
             raise NotFoundError("TOPIC_NOT_FOUND", message, topic=topic, group=group)
         told = self.look(ledger_id, ledger, offset, groups.partitions.get(place).log.bounds())
+        if told.why is Why.PARKED and ledger.state.is_parked_from_birth:
+            shelf = self._parked.shelf_of(ledger_id)
+            if shelf and (letter := await self._parked.find(shelf, partition, offset)):
+                return _parked(letter)
         if told.why is Why.SETTLED and ledger.state.counters.dead_letters:
             if groups.letters.find(ledger_id, offset):
                 return Explained(Why.DEAD_LETTERED, ON_ITS_WAY, {})
@@ -60,6 +64,19 @@ class Explain:
             high_watermark=bounds.high_watermark,
             has_members=any(source in member.holding.topic_ids for member in members),
         )
+
+
+def _parked(letter: FoundLetter) -> Explained:
+    """Returns the answer for a record that is asked for by its place in the dead-letter topic."""
+    details = {
+        "source_topic": letter.letter.topic,
+        "source_partition": letter.partition,
+        "source_offset": letter.letter.offset,
+        "failures": letter.letter.failures,
+        "redrives": letter.redrives,
+        "reason": letter.letter.reason,
+    }
+    return Explained(Why.PARKED, PARKED.format(**details), _told(details))
 
 
 def _dead_lettered(letter: FoundLetter) -> Explained:
@@ -97,6 +114,10 @@ ON_ITS_WAY = "the group gave it up; it is about to be written to its dead-letter
 RESOLVED = (
     "the group gave it up; its dead letter, offset {dead_letter_offset} of partition "
     "{dead_letter_partition} of {dead_letter_topic}, is resolved"
+)
+PARKED = (
+    "a dead letter, from offset {source_offset} of partition {source_partition} of "
+    "{source_topic}; it stays here until an operator redrives or resolves it: {reason}"
 )
 SENTENCES = {
     Why.AVAILABLE: "the next member that has room gets it",

@@ -253,7 +253,7 @@ class Groups:
             if isinstance(event, InLedger):
                 letter = self._note_letter(event, done)
                 self._apply_in_ledger(event, now, answered)
-                _say_given_up(event)
+                self._say_given_up(event)
                 if letter:
                     tried.append(letter.is_tried)
             else:
@@ -427,6 +427,21 @@ class Groups:
         for letter in gone:
             self.letters.remove(letter)
 
+    def _say_given_up(self, told: InLedger) -> None:
+        """Logs what nobody finds in a dead-letter topic."""
+        event = told.event
+        if not isinstance(event, GivenUp) or event.outcome not in SAID:
+            return
+        ledger = self.state.get(told.ledger)
+        if ledger and not ledger.state.is_parked_from_birth:
+            log.warning(
+                SAID[event.outcome],
+                ledger=told.ledger,
+                ranges=event.ranges,
+                failures=event.failures,
+                reason=event.reason,
+            )
+
     # The journal
 
     async def _flush_soon(self) -> None:
@@ -472,15 +487,6 @@ def _keeping(event: Event) -> Keeping:
     if isinstance(event, InLedger):
         return KEEPING[type(event.event)]
     return Keeping.LATER if isinstance(event, GroupSeen) else Keeping.FIRST
-
-
-def _say_given_up(told: InLedger) -> None:
-    """Logs what nobody finds in a dead-letter topic."""
-    event = told.event
-    if isinstance(event, GivenUp) and event.outcome in SAID:
-        ranges, failures, reason = event.ranges, event.failures, event.reason
-        values = {"ledger": told.ledger, "ranges": ranges, "failures": failures, "reason": reason}
-        log.warning(SAID[event.outcome], **values)
 
 
 def _seen(done: "Future[Any]") -> None:

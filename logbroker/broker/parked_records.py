@@ -85,7 +85,10 @@ class ParkedRecords:
                 topic_id = read.topic_id if is_blocked else read.dead_letter_topic_id
                 found = groups.topics.find(topic_id)
                 return Shelf(group, found, read, is_blocked) if found else None
+        source = groups.topics.get(topic).source_topic
         message = f"group {group!r} does not read {topic!r}"
+        if source:
+            message += f"; it is for what failed in {source!r}: name that topic"
         raise NotFoundError("TOPIC_NOT_FOUND", message, topic=topic, group=group)
 
     def shelf_of(self, ledger_id: LedgerId) -> Shelf | None:
@@ -135,6 +138,15 @@ class ParkedRecords:
         async for batch in self._batches(shelf, partition, wanted):
             yield self._found(shelf, partition, batch, wanted, selection, with_records)
 
+    async def find(self, shelf: Shelf, partition: int, offset: int) -> FoundLetter | None:
+        """Returns what lies at this offset; None where nothing does, or nothing is parked."""
+        only = Selection(partition=partition, first_offset=offset, end_offset=offset + 1)
+        ranges = self.wanted(shelf, partition, only, with_resolved=True)
+        async for part in self.read(shelf, partition, ranges):
+            for letter in part.letters:
+                return letter
+        return None
+
     async def find_copy(self, shelf: Shelf, partition: int, offset: int) -> FoundLetter | None:
         """Returns the newest dead letter that came from this offset of the source.
 
@@ -176,8 +188,8 @@ class ParkedRecords:
                 at += batch.header.size_bytes
                 if wanted.meets(batch.header.base_offset, batch.header.next_offset):
                     yield batch
-                    await asyncio.sleep(0)  # many may follow, and others wait
             offset = run.next_offset
+            await asyncio.sleep(0)  # more may follow, and others wait
 
     def _found(
         self,

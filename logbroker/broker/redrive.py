@@ -65,10 +65,11 @@ class RedriveJobs:
             wanted.group,
             shelf.topic.topic_id if shelf else "",
             wanted.selection,
-            ends,
+            ends if selected else {},
             selected=selected,
             rate=rate,
             now_ms=groups.clock.now_ms(),
+            is_dry_run=is_dry_run,
         )
         if is_dry_run:
             return RedriveProgress(decided[0].redrive, wanted.topic, wanted.is_blocked, 0, 0)

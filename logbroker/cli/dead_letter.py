@@ -14,6 +14,7 @@ from logbroker.cli.command import (
     call,
 )
 from logbroker.cli.dead_letter_options import (
+    BlockedOption,
     KeyOption,
     LimitOption,
     OffsetsOption,
@@ -34,6 +35,7 @@ from logbroker.cli.dead_letter_view import (
 from logbroker.cli.output import (
     Output,
     counted,
+    note,
     write,
     write_bytes,
     write_fields,
@@ -63,6 +65,7 @@ def list_letters(
     reason: ReasonOption = "",
     key: KeyOption = None,
     limit: LimitOption = 0,
+    blocked: BlockedOption = False,
     resolved: Annotated[
         bool, typer.Option("--resolved", help="Resolved ones too, as far as they are there.")
     ] = False,
@@ -70,17 +73,25 @@ def list_letters(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List what a group failed at in a topic, by partition, oldest first."""
-    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit)
+    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit, blocked)
     wanted.say_zones()
 
-    async def verb(client: Client) -> list[DeadLetterInfo]:
+    async def verb(client: Client) -> tuple[list[DeadLetterInfo], int]:
         which = await wanted.filter(client)
-        return await client.admin.list_dead_letters(which, with_resolved=resolved)
+        found = await client.admin.list_dead_letters(which, with_resolved=resolved)
+        progress = () if blocked else (await client.admin.get_group(group)).progress
+        return found, sum(one.parked_count for one in progress if one.topic == topic)
 
-    letters = call(server, output, verb)
+    letters, others = call(server, output, verb)
+    if others:
+        are = "is" if others == 1 else "are"
+        note(f"{counted(others, 'record')} of {topic} {are} blocked in their place: add --blocked")
     if output is Output.JSON:
         for letter in letters:
             write_json(letter_fields(letter))
+        return
+    if not letters:
+        wanted.say_none("is here" if resolved else "is unresolved")
         return
     write_table(LETTER_COLUMNS, list(map(letter_row, letters)))
 
@@ -93,8 +104,9 @@ def show(
         int, typer.Argument(min=0, metavar="PARTITION", help="The partition's number.")
     ],
     offset: Annotated[
-        int, typer.Argument(min=0, metavar="OFFSET", help="In the dead-letter topic.")
+        int, typer.Argument(min=0, metavar="OFFSET", help="As listed, in the column `offset`.")
     ],
+    blocked: BlockedOption = False,
     full: Annotated[bool, typer.Option("--full", help="Do not cut long values.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="The value alone, byte for byte.")] = False,
     server: ServerOption = DEFAULT_SERVER,
@@ -106,7 +118,7 @@ def show(
 
     async def verb(client: Client) -> DeadLetterRecord:
         dead_letter_topic(check_name(topic), check_name(group))
-        return await client.admin.get_dead_letter(group, topic, partition, offset)
+        return await client.admin.get_dead_letter(group, topic, partition, offset, blocked=blocked)
 
     found = call(server, output, verb)
     if raw:
@@ -128,6 +140,7 @@ def resolve(
     reason: ReasonOption = "",
     key: KeyOption = None,
     limit: LimitOption = 0,
+    blocked: BlockedOption = False,
     discard: Annotated[
         bool, typer.Option("--discard", help="Given up, rather than dealt with elsewhere.")
     ] = False,
@@ -137,7 +150,7 @@ def resolve(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Settle dead letters for good, without delivering them again."""
-    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit)
+    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit, blocked)
     wanted.say_zones()
     word = "discard" if discard else "resolve"
 
@@ -152,14 +165,16 @@ def resolve(
     if not yes and not dry_run:
         if not sys.stdin.isatty():
             raise typer.BadParameter(f"{word}s them for good: say --yes if you mean it")
-        letters = counted(call(server, output, count), "dead letter")
+        letters = counted(call(server, output, count), wanted.noun)
         typer.confirm(f"{word.capitalize()} {letters} of {group}?", abort=True, err=True)
     done = call(server, output, verb)
     if output is Output.JSON:
         write_json({"count": str(done), "discard": discard, "dry_run": dry_run})
         return
+    if not done:
+        wanted.say_none("is parked")
     did = f"would {word}" if dry_run else "discarded" if discard else "resolved"
-    write(f"{did} {counted(done, 'dead letter')}\n")
+    write(f"{did} {counted(done, wanted.noun)}\n")
 
 
 @app.command()
@@ -174,12 +189,13 @@ def copy(
     reason: ReasonOption = "",
     key: KeyOption = None,
     limit: LimitOption = 0,
+    blocked: BlockedOption = False,
     dry_run: DryRunOption = False,
     server: ServerOption = DEFAULT_SERVER,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Copy the records of dead letters to another topic. They stay parked."""
-    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit)
+    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit, blocked)
     wanted.say_zones()
 
     async def verb(client: Client) -> int:
@@ -190,7 +206,9 @@ def copy(
     if output is Output.JSON:
         write_json({"count": str(done), "to_topic": to, "dry_run": dry_run})
         return
-    write(f"{'would copy' if dry_run else 'copied'} {counted(done, 'dead letter')} to {to}\n")
+    if not done:
+        wanted.say_none("is unresolved")
+    write(f"{'would copy' if dry_run else 'copied'} {counted(done, wanted.noun)} to {to}\n")
 
 
 app.command("redrive")(redrive.start)

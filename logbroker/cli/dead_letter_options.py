@@ -41,9 +41,13 @@ class Time(NamedTuple):
 
 def parse_time(text: str) -> Time:
     """Returns a time written as for `fetch --from`; typer.BadParameter otherwise."""
-    place: Place = parse_stop(text, now_ms=SystemClock().now_ms())
+    rule = f"{text!r} must be a time, such as 2026-07-01T12:00Z or -10m (before now)"
+    try:
+        place: Place = parse_stop(text, now_ms=SystemClock().now_ms())
+    except typer.BadParameter as error:
+        raise typer.BadParameter(rule) from error
     if not isinstance(place, Moment):
-        raise typer.BadParameter(f"{text!r} must be a time, such as 2026-07-01T12:00Z or -10m")
+        raise typer.BadParameter(rule)
     return Time(text, place)
 
 
@@ -59,7 +63,7 @@ OffsetsOption = Annotated[
         "--offsets",
         metavar="FIRST[-LAST]",
         parser=parse_offsets,
-        help="Only these of the dead-letter topic, both included: 12, 12-40, or 12-.",
+        help="Only these, of the column `offset`, both included: 12, 12-40, or 12-.",
     ),
 ]
 SinceOption = Annotated[
@@ -80,6 +84,12 @@ KeyOption = Annotated[
 LimitOption = Annotated[
     int, typer.Option("--limit", "-n", min=0, metavar="N", help="So many, oldest first; 0: all.")
 ]
+BlockedOption = Annotated[
+    bool,
+    typer.Option(
+        "--blocked", help="Not dead letters: what waits in its place (exhausted = block)."
+    ),
+]
 
 
 class Wanted(NamedTuple):
@@ -94,6 +104,18 @@ class Wanted(NamedTuple):
     reason: str
     key: str | None
     limit: int
+    blocked: bool = False
+
+    def say_none(self, what: str) -> None:
+        """Says on stderr that nothing is meant, where an empty answer may puzzle."""
+        is_restricted = any(value not in (None, "", 0) for value in self[2:8])
+        where = f"group {self.group} in {self.topic}"
+        note(f"no {self.noun} of {where} {what}" + (" and matches" if is_restricted else ""))
+
+    @property
+    def noun(self) -> str:
+        """Returns what is meant, in the singular."""
+        return "blocked record" if self.blocked else "dead letter"
 
     def say_zones(self) -> None:
         """Says on stderr what times without a zone were taken for."""
@@ -104,9 +126,9 @@ class Wanted(NamedTuple):
 
     async def filter(self, client: Client) -> DeadLetterFilter:
         """Returns the filter. InvalidError for a bad name, or offsets of several partitions."""
-        dead_letters = dead_letter_topic(check_name(self.topic), check_name(self.group))
+        dead_letter_topic(check_name(self.topic), check_name(self.group))
         if self.offsets and self.partition is None:
-            count = (await client.admin.get_topic(dead_letters)).topic.partition_count
+            count = (await client.admin.get_topic(self.topic)).topic.partition_count
             if count > 1:
                 message = f"an offset is of one partition of {count}: say which (-p)"
                 raise InvalidError("INVALID_ARGUMENT", message)
@@ -121,4 +143,5 @@ class Wanted(NamedTuple):
             reason_contains=self.reason,
             key=None if self.key is None else self.key.encode("utf-8", "surrogateescape"),
             limit=self.limit,
+            blocked=self.blocked,
         )

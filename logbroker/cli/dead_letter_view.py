@@ -97,7 +97,7 @@ def redrive_row(redrive: RedriveInfo) -> tuple[str, ...]:
     """Returns the redrive, in the order of REDRIVE_COLUMNS."""
     return (
         redrive.redrive_id,
-        redrive.filter.topic,
+        redrive.filter.topic + (" (blocked)" if redrive.filter.blocked else ""),
         redrive.state,
         str(redrive.selected_count),
         str(redrive.redriven_count),
@@ -127,6 +127,8 @@ def redrive_fields(redrive: RedriveInfo) -> dict[str, Any]:
 def _filter_fields(which: DeadLetterFilter) -> dict[str, Any]:
     """Returns what restricts, and only that."""
     fields: dict[str, Any] = {"group": which.group, "topic": which.topic}
+    if which.blocked:
+        fields["blocked"] = True
     if which.partition is not None:
         fields["partition"] = which.partition
     for name in ("first_offset", "end_offset", "from_ms", "until_ms"):

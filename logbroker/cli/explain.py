@@ -12,7 +12,7 @@ from logbroker.cli.command import (
     TopicArgument,
     call,
 )
-from logbroker.cli.output import Output, write_fields, write_json
+from logbroker.cli.output import Output, flush, note, write_fields, write_json
 from logbroker.client.client import Client
 from logbroker.client.group_status import RecordExplanation
 from logbroker.topic.names import check_name
@@ -44,3 +44,17 @@ def explain(
     write_fields({found.state: found.message})
     if found.details:
         write_fields({f"  {name}": value for name, value in sorted(found.details.items())})
+    if hint := _hint(group, topic, partition, offset, found):
+        flush()
+        note(f"see: logbroker dlq show {hint}")
+
+
+def _hint(group: str, topic: str, partition: int, offset: int, found: RecordExplanation) -> str:
+    """Returns the arguments that show a record which waits for an operator; empty: it does not."""
+    if source := found.details.get("source_topic"):
+        return f"{group} {source} {partition} {offset}"
+    if found.state == "parked":
+        return f"{group} {topic} {partition} {offset} --blocked"
+    if place := found.details.get("dead_letter_offset"):
+        return f"{group} {topic} {partition} {place}"
+    return ""

@@ -22,6 +22,7 @@ from logbroker.cli.command import (
     call,
 )
 from logbroker.cli.dead_letter_options import (
+    BlockedOption,
     KeyOption,
     LimitOption,
     OffsetsOption,
@@ -53,6 +54,7 @@ def start(
     reason: ReasonOption = "",
     key: KeyOption = None,
     limit: LimitOption = 0,
+    blocked: BlockedOption = False,
     rate: Annotated[
         float,
         typer.Option(
@@ -71,7 +73,7 @@ def start(
     """Make dead letters available to their group again. No other group sees them."""
     if dry_run and detach:
         raise typer.BadParameter("of --dry-run and --detach, only one")
-    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit)
+    wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit, blocked)
     wanted.say_zones()
 
     async def verb(client: Client) -> RedriveInfo:
@@ -83,7 +85,9 @@ def start(
     if output is Output.JSON:
         write_json(redrive_fields(redrive) | {"dry_run": dry_run})
         return
-    letters = counted(redrive.selected_count, "dead letter")
+    letters = counted(redrive.selected_count, wanted.noun)
+    if not redrive.selected_count:
+        wanted.say_none("is parked")
     if dry_run:
         write(f"would redrive {letters}\n")
     elif detach:
@@ -155,7 +159,8 @@ def _progress(total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _write_end(redrive: RedriveInfo) -> None:
-    letters = counted(redrive.selected_count, "dead letter")
+    noun = "blocked record" if redrive.filter.blocked else "dead letter"
+    letters = counted(redrive.selected_count, noun)
     since = f"{redrive.resolved_count} settled since, {redrive.parked_again_count} failed again"
-    done = f"redriven {redrive.redriven_count} of {letters}: {since}"
+    done = f"{redrive.redriven_count} of {letters} given back to {redrive.filter.group}: {since}"
     write(f"{redrive.redrive_id} {redrive.state}: {done}\n")

@@ -20,6 +20,13 @@ BATCH = 1_000
 """The most records one step redrives."""
 
 
+TAKEN_RANGES = 100_000
+"""Of those that ended, the oldest are forgotten while all together took more ranges."""
+
+Taken = tuple[tuple[int, int, int], ...]
+"""Partitions, and ranges in them."""
+
+
 class DeadLetterFacts(NamedTuple):
     """What a selection looks at."""
 
@@ -111,8 +118,8 @@ class Redrive:
     ended_ms: int = 0
     walks: tuple[Walk, ...]
     redriven: int = 0
-    taken: tuple[tuple[int, int, int], ...] = ()
-    """What it redrove: partitions and ranges."""
+    taken: Taken = ()
+    """What it redrove."""
     state: RedriveState = RedriveState.RUNNING
 
     def __post_init__(self) -> None:
@@ -207,17 +214,19 @@ class Redrives:
         selected: int = 0,
         rate: float = 0,
         now_ms: int,
+        is_dry_run: bool = False,
     ) -> list[RedriveStarted]:
         """Returns the start. `ends` is the high watermark of each dead-letter partition.
 
-        ConflictError (REDRIVE_RUNNING) if one that runs may mean some of the same records.
+        ConflictError (REDRIVE_RUNNING) if one that runs may mean some of the same records,
+        unless this is to be a dry run.
         """
         walks = []
         for partition, high_watermark in sorted(ends.items()):
             first, end = selection.within(partition, high_watermark)
             if first < end:
                 walks.append(Walk(partition, first, end))
-        for other in self.running():
+        for other in () if is_dry_run else self.running():
             if (other.group, other.topic_id) == (group, topic_id) and _overlap(other.walks, walks):
                 message = f"redrive {other.redrive_id} of the same records is running"
                 raise ConflictError("REDRIVE_RUNNING", message, redrive_id=other.redrive_id)
@@ -267,9 +276,7 @@ class Redrives:
                 if redrive_id in self._redrives:
                     known = self._redrives.pop(redrive_id)
                     self._redrives[redrive_id] = replace(known, state=state, ended_ms=at_ms)
-                    ended = [one for one in self.all() if one.state is not RedriveState.RUNNING]
-                    for one in ended[:-ENDED_REDRIVES]:
-                        del self._redrives[one.redrive_id]
+                    self._forget_old()
 
     def forget(self, group: str, topic_id: str | None = None) -> None:
         """Drops the jobs of a group that is deleted, or of one of its dead-letter topics."""
@@ -281,6 +288,16 @@ class Redrives:
         """Returns the events that make an empty one equal to this one."""
         return [RedriveStarted(redrive) for redrive in self._redrives.values()]
 
+    def _forget_old(self) -> None:
+        """Drops the oldest of those that ended; never the last one."""
+        ended = [one for one in self.all() if one.state is not RedriveState.RUNNING]
+        ranges = sum(len(one.taken) for one in ended)
+        for number, one in enumerate(ended[:-1]):
+            if len(ended) - number <= ENDED_REDRIVES and ranges <= TAKEN_RANGES:
+                return
+            del self._redrives[one.redrive_id]
+            ranges -= len(one.taken)
+
     def _advance(self, redrive: Redrive, event: RedriveAdvanced) -> None:
         walks = tuple(
             walk._replace(next_offset=event.next_offset)
@@ -288,14 +305,22 @@ class Redrives:
             else walk
             for walk in redrive.walks
         )
-        taken = ((event.partition, first, end) for first, end in event.ranges)
         advanced = replace(
             redrive,
             walks=walks,
             redriven=redrive.redriven + event.count,
-            taken=(*redrive.taken, *taken),
+            taken=_joined(redrive.taken, event),
         )
         self._redrives[redrive.redrive_id] = advanced
+
+
+def _joined(taken: Taken, event: RedriveAdvanced) -> Taken:
+    """Returns what was taken with what this step took; what touches is one range."""
+    more = [(event.partition, first, end) for first, end in event.ranges]
+    if taken and more and taken[-1][0] == event.partition and taken[-1][2] == more[0][1]:
+        more[0] = (event.partition, taken[-1][1], more[0][2])
+        taken = taken[:-1]
+    return (*taken, *more)
 
 
 def _overlap(some: Sequence[Walk], others: Sequence[Walk]) -> bool:

@@ -8,11 +8,13 @@ import pytest
 import structlog
 
 from logbroker.broker.dead_letter_view import DeadLetterFilter
+from logbroker.broker.settle import Settlement
 from logbroker.errors import NotFoundError, UnavailableError
 from logbroker.group.record_state import Cause
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
 from logbroker.record.columns import decode_records
+from logbroker.storage.high_watermark import HighWatermark
 from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
@@ -417,3 +419,61 @@ async def test_of_a_topic_made_again_the_own_dead_letters_are_found_again_and_th
             assert [one.letter.reason for one in found] == ["new"]
             assert [one.parked for one in broker.group_dead_letters("g")] == [1]
         assert await values_of(broker, DEAD) == [b"old", b"new"], "still there to be read"
+
+
+async def test_dead_letters_whose_records_a_power_cut_took_hold_up_nothing():
+    clock = ManualClock()
+    engine = StubbornEngine(clock)
+    engine.refused.add(DEAD)
+    async with topic_on(engine, clock) as broker:
+        for value in (b"0", b"1"):
+            await broker.produce("a", "", 0, batch_of(value))
+        async with member_on(broker) as member:
+            await reject_all(broker, member)
+    engine.refused.clear()
+    engine = engine.reopened()
+    log = engine._logs["a", 0] = engine._logs["a", 0].reopened()
+    log._batches, log._base_offsets = log._batches[:1], log._base_offsets[:1]
+    log._mark = HighWatermark(1)
+    async with restarted(engine, clock) as broker:
+        await clock.advance(1_000)
+        assert await values_of(broker, DEAD) == [b"0"]
+        await broker.produce("a", "", 0, batch_of(b"new"))
+    async with restarted(broker.engine, clock) as broker:
+        assert await values_of(broker, DEAD) == [b"0"], "and never another in their place"
+
+
+async def test_many_given_up_one_by_one_are_few_batches_and_as_many_letters():
+    async with topic_on() as broker:
+        await broker.produce("a", "", 0, batch_of(*[b"%d" % at for at in range(500)]))
+        async with member_on(broker) as member:
+            token, *_ = await delivered(broker, member)
+            reasons = [f"reason {at}" for at in range(500)]
+            await broker.settle(
+                "g",
+                [
+                    Settlement(token, at, at + 1, Cause.REJECT, reason=reason)
+                    for at, reason in enumerate(reasons)
+                ],
+            )
+        found, _ = await broker.list_dead_letters(
+            LETTERS, with_resolved=True, page_size=1_000, page_token=""
+        )
+        assert [one.letter.reason for one in found] == reasons
+        assert [one.record.value for one in found] == [b"%d" % at for at in range(500)]
+        assert len(broker.engine._logs[DEAD, 0]._batches) <= 5
+
+
+async def test_large_dead_letters_are_written_in_parts():
+    async with topic_on() as broker:
+        for _ in range(4):
+            await broker.produce("a", "", 0, batch_of(b"v" * 700_000))
+        await broker.produce("a", "", 0, batch_of(*[b"w"] * 10))
+        async with member_on(broker) as member:
+            end = 0
+            while end < 14:
+                token, first, end = await delivered(broker, member)
+                await settle(broker, member, Cause.REJECT, token, first, end)
+        batches = broker.engine._logs[DEAD, 0]._batches
+        assert sum(batch.header.record_count for batch in batches) == 14
+        assert max(len(batch.records) for batch in batches) < 1 << 20

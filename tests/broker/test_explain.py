@@ -38,7 +38,10 @@ async def test_a_dead_letter_says_where_it_lies_and_how_it_stands_there():
             assert (await broker.explain("g", "a", 1, 1)).state == "settled"
             other = await broker.explain("g", "a", 1, 2)
             assert other.details["dead_letter_offset"] == 0
-            assert (await broker.explain("g", "a.g.dlq", 1, 0)).state == "parked"
+            there = await broker.explain("g", "a.g.dlq", 1, 0)
+            assert there.state == "parked"
+            assert (there.details["source_topic"], there.details["source_offset"]) == ("a", 2)
+            assert "bad" in there.message
             await broker.resolve_dead_letters(LETTERS)
             done = await broker.explain("g", "a", 1, 0)
             assert (done.state, done.details["dead_letter_state"]) == ("settled", "resolved")

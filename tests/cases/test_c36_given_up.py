@@ -160,7 +160,7 @@ async def test_c36_blocked_records_are_chosen_as_dead_letters_are():
             ({"first_offset": 1, "end_offset": 3}, [1, 2]),
             ({"from_ms": at_ms}, [0, 1, 2, 3]),
             ({"until_ms": at_ms}, []),
-            ({"partition": 1}, []),
+            ({"partition": 0, "reason_contains": "nothing"}, []),
         ]:
             assert [one.offset for one in await blocked(calls, **fields)] == offsets, fields
             dry = dlq.StartRedriveRequest(filter=which(blocked=True, **fields), dry_run=True)

@@ -112,6 +112,69 @@ def test_dead_letters_are_resolved_for_good(command: Command, failed: tuple[str,
 
 
 @pytest.mark.slow
+def test_blocked_records_are_listed_shown_and_moved_where_they_are(
+    command: Command, numbered: str, at_server: str, group: str
+) -> None:
+    command("group", "create", group, "--exhausted", "block", "--order", "none")
+    fail(at_server, group, numbered, 3)
+    there = (group, numbered)
+    listed = command("dlq", "list", *there)
+    assert (listed.out, listed.code) == ("", 0)
+    assert f"3 records of {numbered} are blocked in their place: add --blocked" in listed.err
+    found = command("dlq", "list", *there, "--blocked", "-o", "json").out.splitlines()
+    assert [json.loads(line)["offset"] for line in found] == ["0", "1", "2"]
+    assert "parse 1" in command("dlq", "show", *there, "0", "1", "--blocked").out
+    why = command("explain", *there, "0", "1")
+    assert why.out.startswith("parked ")
+    assert f"logbroker dlq show {group} {numbered} 0 1 --blocked" in why.err
+    dry = command("dlq", "redrive", *there, "--blocked", "--dry-run")
+    assert dry.out == "would redrive 3 blocked records\n"
+    ran = command("dlq", "redrive", *there, "--blocked", "-n", "1")
+    assert ran.out.endswith(
+        f"done: 1 of 1 blocked record given back to {group}: 0 settled since, 0 failed again\n"
+    )
+    assert f"{numbered} (blocked)" in command("dlq", "redrives", group).out
+    done = command("dlq", "resolve", *there, "--blocked", "--yes")
+    assert done.out == "resolved 2 blocked records\n"
+    nothing = command("dlq", "resolve", *there, "--blocked", "--yes")
+    assert nothing.out == "resolved 0 blocked records\n"
+    assert nothing.err == f"no blocked record of group {group} in {numbered} is parked\n"
+
+
+@pytest.mark.slow
+def test_a_dead_letter_is_explained_with_where_to_look(
+    command: Command, failed: tuple[str, str]
+) -> None:
+    group, topic = failed
+    ran = command("explain", *failed, "0", "3")
+    assert ran.out.startswith("dead_lettered ")
+    assert f"logbroker dlq show {group} {topic} 0 3" in ran.err
+    there = command("explain", group, f"{topic}.{group}.dlq", "0", "3")
+    assert there.out.startswith("parked ")
+    assert f"logbroker dlq show {group} {topic} 0 3" in there.err
+
+
+@pytest.mark.slow
+def test_what_cannot_be_meant_is_said(command: Command, failed: tuple[str, str]) -> None:
+    group, topic = failed
+    for arguments, expected in {
+        (group, topic, "-p", "9"): "(PARTITION_NOT_FOUND)",
+        (group, f"{topic}.{group}.dlq"): "name that topic",
+        (group, topic, "--since", "yesterday"): "must be a time, such as 2026-07-01T12:00Z",
+        (group, topic, "--since", "12"): "must be a time",
+        (group, "no such topic"): "(INVALID_NAME)",
+        (group, "nowhere"): "(TOPIC_NOT_FOUND)",
+        (group, topic, "--offsets", "x"): "must be an offset",
+        (group, topic, "--limit", "-1"): "--limit",
+    }.items():
+        for verb in ("list", "redrive"):
+            ran = command("dlq", verb, *arguments)
+            assert (ran.code > 0, ran.out) == (True, ""), arguments
+            assert expected in ran.err, ran.err
+            assert "Traceback" not in ran.err
+
+
+@pytest.mark.slow
 def test_dead_letters_are_copied_and_stay(
     command: Command, failed: tuple[str, str], topic: str
 ) -> None:
@@ -129,6 +192,11 @@ def test_a_group_that_has_failed_at_nothing_has_no_dead_letters(
     command: Command, numbered: str, group: str
 ) -> None:
     command("consume", numbered, "-g", group)
+    listed = command("dlq", "list", group, numbered)
+    assert (listed.out, listed.code) == ("", 0)
+    assert listed.err == f"no dead letter of group {group} in {numbered} is unresolved\n"
+    listed = command("dlq", "list", group, numbered, "--reason", "x", "--resolved")
+    assert listed.err == f"no dead letter of group {group} in {numbered} is here and matches\n"
     assert command("dlq", "list", group, numbered, "-o", "json").out == ""
     assert command("dlq", "redrive", group, numbered, "--dry-run").code == 0
     assert command("dlq", "redrives", group, "-o", "json").out == ""

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from logbroker.errors import ConflictError, InvalidError, NotFoundError
+from logbroker.group import redrive
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import Moment
 from logbroker.group.parked import decide_redrive_step, decide_resolve, parked_counts
@@ -42,11 +43,9 @@ def started(selection, ends, **values):
 
 def run(ledger, redrives, max_count=2, meant=None):
     while walk := redrives.get("r").next_walk():
-        redrive = redrives.get("r")
-        count = min(max_count, redrive.budget(0, 0))
-        step = decide_redrive_step(
-            ledger, redrive, walk, max_count=count, meant=meant, meant_end=10
-        )
+        job = redrives.get("r")
+        count = min(max_count, job.budget(0, 0))
+        step = decide_redrive_step(ledger, job, walk, max_count=count, meant=meant, meant_end=10)
         ledger.apply_all(step.events, NOW)
         for event in redrives.decide_advance("r", walk.partition, step.next_offset, step.redriven):
             redrives.apply(event)
@@ -146,6 +145,7 @@ def test_a_second_redrive_over_the_same_records_is_refused_while_the_first_runs(
     with pytest.raises(ConflictError) as raised:
         start("s", "g", "dlq", Selection(first_offset=4), {0: 10}, now_ms=1)
     assert raised.value.reason == "REDRIVE_RUNNING"
+    start("s", "g", "dlq", Selection(), {0: 10}, now_ms=1, is_dry_run=True)
     start("s", "g", "dlq", Selection(first_offset=5), {0: 10}, now_ms=1)
     start("s", "other", "dlq", Selection(), {0: 10}, now_ms=1)
     redrives.apply(*redrives.decide_end("r", 5, is_cancelled=True))
@@ -157,8 +157,8 @@ def test_a_second_redrive_over_the_same_records_is_refused_while_the_first_runs(
 
 
 def test_a_rate_bounds_how_many_go():
-    redrive = started(Selection(), {0: 10}, rate=100).get("r")
-    assert [redrive.budget(elapsed_ms, 0) for elapsed_ms in (0, 10, 1_000)] == [1, 2, 101]
+    found = started(Selection(), {0: 10}, rate=100).get("r")
+    assert [found.budget(elapsed_ms, 0) for elapsed_ms in (0, 10, 1_000)] == [1, 2, 101]
 
 
 def test_redrives_come_back_from_their_snapshot_and_old_ones_are_forgotten():
@@ -172,3 +172,19 @@ def test_redrives_come_back_from_their_snapshot_and_old_ones_are_forgotten():
     for event in redrives.snapshot():
         again.apply(event)
     assert again.all() == redrives.all()
+
+
+def test_what_a_redrive_took_is_few_ranges_and_of_many_ended_ones_the_oldest_go(monkeypatch):
+    monkeypatch.setattr(redrive, "TAKEN_RANGES", 5)
+    redrives = Redrives()
+    for name, steps in {
+        "a": [(0, 2), (2, 4), (5, 6)],
+        "b": [(0, 1), (2, 3), (4, 5), (6, 7)],
+    }.items():
+        redrives.apply(*redrives.decide_start(name, "g", "dlq", Selection(), {0: 10}, now_ms=1))
+        for step in steps:
+            redrives.apply(*redrives.decide_advance(name, 0, step[1], 1, [step]))
+        if name == "a":
+            assert redrives.get("a").taken == ((0, 0, 4), (0, 5, 6))
+        redrives.apply(*redrives.decide_end(name, 5))
+    assert [one.redrive_id for one in redrives.all()] == ["b"]

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from logbroker.broker import dead_letter_view
 from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.v1 import consume_service_pb2, group_pb2
@@ -19,7 +20,7 @@ from logbroker.v1.topic_service_pb2 import (
     TrimTopicRequest,
 )
 
-from .calls import refusal, serving, until, until_no_stream
+from .calls import ending, refusal, serving, until, until_no_stream
 from .members import ACK, REJECT, member_of, member_on, publish
 
 NONE = group_pb2.ORDER_NONE
@@ -170,6 +171,79 @@ async def test_resolved_dead_letters_are_not_delivered_and_copies_leave_them_par
         copy = pb.CopyDeadLettersRequest(filter=filter_of(), to_topic="a.g.dlq")
         call = calls.dead_letters.CopyDeadLetters(copy)
         assert await refusal(call) == ("INVALID_ARGUMENT", "INVALID_ARGUMENT")
+
+
+async def test_a_filter_that_can_mean_nothing_is_refused_and_says_why():
+    async with serving(partition_count=1) as calls, member_on(calls) as member:
+        await dead(calls, member, 1)
+        for fields, expected in [
+            ({"partition": 7}, ("NOT_FOUND", "PARTITION_NOT_FOUND")),
+            ({"topic": "a.g.dlq"}, ("NOT_FOUND", "TOPIC_NOT_FOUND")),
+            ({"topic": ""}, ("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
+            ({"group": ""}, ("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
+            ({"group": "h"}, ("NOT_FOUND", "GROUP_NOT_FOUND")),
+            ({"first_offset": 5, "end_offset": 4}, ("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
+            ({"limit": -1}, ("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
+        ]:
+            for request in (
+                pb.ListDeadLettersRequest(filter=filter_of(**fields)),
+                pb.StartRedriveRequest(filter=filter_of(**fields)),
+                pb.ResolveDeadLettersRequest(filter=filter_of(**fields)),
+            ):
+                name = type(request).__name__.removesuffix("Request")
+                assert await refusal(getattr(calls.dead_letters, name)(request)) == expected, name
+        request = pb.ListDeadLettersRequest(filter=filter_of(topic="a.g.dlq"))
+        _, _, message = await ending(calls.dead_letters.ListDeadLetters(request))
+        assert "name that topic" in message
+        for token in ("x", "0", "0:x", "-1:0", "0:-1", "1:2:3"):
+            request = pb.ListDeadLettersRequest(filter=filter_of(), page_token=token)
+            call = calls.dead_letters.ListDeadLetters(request)
+            assert await refusal(call) == ("INVALID_ARGUMENT", "INVALID_ARGUMENT"), token
+
+
+async def test_a_dry_run_counts_also_while_a_redrive_of_the_same_records_runs():
+    async with serving(partition_count=1) as calls, member_on(calls) as member:
+        await dead(calls, member, 10)
+        await redrive(calls, rate=0.001)
+        await until(lambda: calls.broker.list_redrives("g")[0].redrive.redriven == 1)
+        assert (await redrive(calls, dry_run=True)).selected_count == 9
+
+
+async def test_a_redrive_of_nothing_is_done_at_once():
+    async with serving(partition_count=1) as calls, member_on(calls) as member:
+        await dead(calls, member, 3)
+        started = await redrive(calls, reason_contains="of another kind")
+        await until(lambda: calls.broker.list_redrives("g")[0].redrive.state == "done")
+        ended = await find(calls, started.redrive_id)
+        assert (ended.selected_count, ended.redriven_count) == (0, 0)
+
+
+async def test_what_somebody_published_among_dead_letters_is_seen_and_moved_as_they_are():
+    async with serving(partition_count=1) as calls, member_on(calls) as member:
+        await dead(calls, member, 1)
+        await publish(calls, b"mine", topic="a.g.dlq")
+        own, foreign = await letters(calls)
+        assert (own.source_topic, foreign.source_topic, foreign.state) == ("a", "", "parked")
+        assert "no group failed at it" in foreign.reason
+        assert (await redrive(calls)).selected_count == 2
+        assert [v for d in await member.take(2) for v in d.values] == [b"0", b"mine"]
+
+
+async def test_a_page_ends_where_enough_was_looked_at_and_the_next_one_goes_on(monkeypatch):
+    monkeypatch.setattr(dead_letter_view, "SCANNED_AT_ONCE", 10)
+    async with serving(partition_count=2) as calls, member_on(calls) as member:
+        for number in range(30):
+            await dead(calls, member, 1, reason=f"reason {number}", partition=number % 2)
+        found, token, pages = [], "", 0
+        while not pages or token:
+            request = pb.ListDeadLettersRequest(
+                filter=filter_of(reason_contains="reason 2"), page_size=4, page_token=token
+            )
+            page = await calls.dead_letters.ListDeadLetters(request)
+            found += [letter.reason for letter in page.dead_letters]
+            token, pages = page.next_page_token, pages + 1
+        assert sorted(found) == sorted(f"reason {at}" for at in (2, *range(20, 30)))
+        assert pages > 4
 
 
 async def test_dead_letters_are_listed_in_pages():
