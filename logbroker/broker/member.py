@@ -241,9 +241,10 @@ class Member:
             if delivery:
                 self._reopen((ledger_id,))
                 holding.forget(ledger_id)
-                if not self._has_given_all(ledger_id):
-                    holding.look_into(ledger_id)
-            self._watch(ledger_id)
+            if self._has_given_all(ledger_id):
+                self._note_given(ledger_id)
+            elif delivery:
+                holding.look_into(ledger_id)
             if delivery:
                 return delivery
         return None
@@ -261,10 +262,8 @@ class Member:
             return None
         return Limits(min(records, share_of(self.max_records)), size, self._response_bytes)
 
-    def _watch(self, ledger_id: LedgerId) -> None:
-        """Takes note of whether all was delivered, and sees to it that more is noticed."""
-        if not self._has_given_all(ledger_id):
-            return
+    def _note_given(self, ledger_id: LedgerId) -> None:
+        """Takes note that all of a ledger was delivered: perhaps its partition is caught up."""
         live = self._groups.live_group(self.group)
         place = live.place_of(ledger_id)
         others = [one for one in live.of_partition(place) if one != ledger_id]
@@ -276,6 +275,7 @@ class Member:
             self._caught_up[place] = False
 
     def _has_given_all(self, ledger_id: LedgerId) -> bool:
+        """Returns whether all was delivered, and sees to it that more is noticed."""
         mark = self._groups.watch(ledger_id)
         ledger = self._groups.state.get(ledger_id)
         if ledger is None or mark is None:
