@@ -40,6 +40,7 @@ from logbroker.group.ledger_events import (
     Keeping,
     Leased,
     LedgerEvent,
+    LetterPending,
     LettersWritten,
     Moment,
     Released,
@@ -158,7 +159,7 @@ class Groups:
     async def close(self) -> None:
         """Writes what may be written later, and shortens the journal if that is worth it."""
         self._flush()
-        if self._journal.wants_snapshot and not self.letters:
+        if self._journal.wants_snapshot:
             await self._shorten()
 
     def moment(self) -> Moment:
@@ -403,10 +404,13 @@ class Groups:
 
     def _note_letter(self, told: InLedger, done: "Future[Any] | None") -> Letter | None:
         ledger_id, event = told
-        if not isinstance(event, GivenUp) or event.outcome is not Exhausted.DEAD_LETTER:
+        if isinstance(event, LetterPending):
+            sequence, event = event
+        elif isinstance(event, GivenUp) and event.outcome is Exhausted.DEAD_LETTER:
+            ledger = self.state.get(ledger_id)
+            sequence = ledger.state.counters.dead_letters if ledger else 0
+        else:
             return None
-        ledger = self.state.get(ledger_id)
-        sequence = ledger.state.counters.dead_letters if ledger else 0
         is_tried = asyncio.get_running_loop().create_future()
         letter = Letter(ledger_id, sequence, event, done, is_tried)
         self.letters.add(letter)
@@ -459,13 +463,19 @@ class Groups:
             log.warning("deliveries not journaled", reason=error.reason, count=len(written))
 
     async def _shorten(self) -> None:
-        """Writes a snapshot, unless dead letters are under way: it would not tell of them."""
-        if self.letters or self._is_shortening:
+        """Writes a snapshot, which tells of dead letters under way, too."""
+        if self._is_shortening:
             return
         self._flush()
         self._is_shortening = True
         try:
-            await self._journal.snapshot([events.encode(e) for e in self.state.snapshot()])
+            pending = [
+                InLedger(ledger_id, LetterPending(letter.sequence, letter.event))
+                for ledger_id in self.letters.ledger_ids()
+                for letter in self.letters.of(ledger_id)
+            ]
+            known = [*self.state.snapshot(), *pending]
+            await self._journal.snapshot([events.encode(event) for event in known])
         except LogbrokerError as error:
             log.warning("journal not shortened", journal=GROUPS_TOPIC, reason=error.reason)
         finally:

@@ -9,7 +9,7 @@ There may be thousands of ledger events a second, so their names and keys are sh
     c  cause               x  outcome         n  failures, or a count
     f  first failure, ms   a  this one, ms    d  delay, ms
     w  reason (why)        k  key, base64     h  holds what is behind it (1)
-    s  suspect (1)
+    s  suspect (1)         q  dead letters before
 
 Of a lease only the delivery is written. Snapshots (`ledger`, `failures`, `last_failures`)
 and the events of groups and redrives are rare and have words for keys. Unknown keys are
@@ -54,6 +54,7 @@ from logbroker.group.ledger_events import (
     Leased,
     LedgerEvent,
     LedgerRestored,
+    LetterPending,
     LettersWritten,
     Ranges,
     Redriven,
@@ -141,6 +142,8 @@ def _told(event: LedgerEvent) -> tuple[str, dict[str, Any]]:
             values = _failed(ranges, cause, failures, first_ms, at_ms, reason)
             values |= {"x": outcome, **({"h": 1} if holds else {})}
             return "give_up", {**values, **({"k": _text(key)} if key is not None else {})}
+        case LetterPending(sequence, given_up):
+            return "pending", {**_told(given_up)[1], "q": sequence}
         case LettersWritten(end):
             return "written", {"n": end}
         case Suspected(_, ranges):
@@ -225,6 +228,7 @@ LEDGER_DECODERS: dict[str, Callable[[dict[str, Any]], LedgerEvent]] = {
     "deliver": lambda values: Delivered(_ranges(values["r"])),
     "fail": _read_failed,
     "give_up": _read_given_up,
+    "pending": lambda values: LetterPending(int(values["q"]), _read_given_up(values)),
     "written": lambda values: LettersWritten(int(values["n"])),
     "suspect": lambda values: Suspected(0, _ranges(values["r"])),
     "skip": lambda values: Skipped(_ranges(values["r"])),

@@ -108,6 +108,14 @@ class GivenUp(NamedTuple):
     """Of the one record, where it holds its key."""
 
 
+class LetterPending(NamedTuple):
+    """Dead letters that are not in their topic yet, as a snapshot tells of them."""
+
+    sequence: int
+    """How many dead letters the ledger had before."""
+    event: GivenUp
+
+
 class LettersWritten(NamedTuple):
     """The ledger's first so many dead letters, since it began, are in a dead-letter topic."""
 
@@ -228,6 +236,7 @@ LedgerEvent = (
     | Acknowledged
     | Failed
     | GivenUp
+    | LetterPending
     | LettersWritten
     | Released
     | Suspected
@@ -252,6 +261,7 @@ KEEPING: dict[type[LedgerEvent], Keeping] = {
     Acknowledged: Keeping.FIRST,
     Failed: Keeping.FIRST,
     GivenUp: Keeping.FIRST,
+    LetterPending: Keeping.FIRST,
     LettersWritten: Keeping.LATER,  # asked for only where the topic is gone
     Released: Keeping.NEVER,  # a replay has no leases, so it is available there anyway
     Suspected: Keeping.LATER,

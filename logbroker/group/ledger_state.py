@@ -34,6 +34,7 @@ from logbroker.group.ledger_events import (
     Leased,
     LedgerEvent,
     LedgerRestored,
+    LetterPending,
     LettersWritten,
     Moment,
     Ranges,
@@ -90,6 +91,7 @@ class LedgerState:
             Acknowledged: self._acknowledged,
             Failed: self._failed,
             GivenUp: self._given_up,
+            LetterPending: lambda event, now: None,  # who writes dead letters takes note
             LettersWritten: self._letters_written,
             Released: self._released,
             Suspected: self._suspected,

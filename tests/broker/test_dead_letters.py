@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from logbroker.broker.dead_letter_view import DeadLetterFilter
+from logbroker.broker.offsets import Commit
 from logbroker.broker.settle import Settlement
 from logbroker.errors import NotFoundError, UnavailableError
 from logbroker.group.record_state import Cause
@@ -477,3 +478,30 @@ async def test_large_dead_letters_are_written_in_parts():
         batches = broker.engine._logs[DEAD, 0]._batches
         assert sum(batch.header.record_count for batch in batches) == 14
         assert max(len(batch.records) for batch in batches) < 1 << 20
+
+
+async def test_dead_letters_that_wait_do_not_keep_the_journal_long_and_outlive_its_shortening():
+    clock = ManualClock()
+    engine = StubbornEngine(clock)
+    engine.refused.add(DEAD)
+    async with topic_on(engine, clock) as broker:
+        await broker.produce("a", "", 0, batch_of(*[b"%d" % at for at in range(5)]))
+        async with member_on(broker) as member:
+            token, *_ = await delivered(broker, member)
+            await settle(broker, member, Cause.REJECT, token, 0, 2, reason="first")
+            await settle(broker, member, Cause.REJECT, token, 3, 4, reason="second")
+        for offset in range(1, 5):
+            for _ in range(400):
+                await broker.commit_offsets("h", [Commit("a", "", 0, offset, False)])
+        await clock.advance(0)
+        bounds = engine._logs["__groups", 0].bounds()
+        assert bounds.log_start_offset > 0, "it was shortened"
+    engine.refused.clear()
+    async with restarted(engine, clock) as broker:
+        found, _ = await broker.list_dead_letters(
+            LETTERS, with_resolved=True, page_size=0, page_token=""
+        )
+        told = [(one.letter.offset, one.letter.reason) for one in found]
+        assert told == [(0, "first"), (1, "first"), (3, "second")]
+    async with restarted(broker.engine, clock) as broker:
+        assert await values_of(broker, DEAD) == [b"0", b"1", b"3"], "once"
