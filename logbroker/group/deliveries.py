@@ -35,8 +35,6 @@ class Deliveries:
 
     def runs(self, first: int, end: int) -> list[CountedRun]:
         """Returns how often the records from `first` up to `end` were delivered, zeros too."""
-        if not self.again and self.begun.holds(first, end):
-            return [CountedRun(first, end, 1)]
         found: list[CountedRun] = []
         for start, stop in self.begun.within(first, end):
             if first < start:
@@ -45,6 +43,14 @@ class Deliveries:
             first = stop
         if first < end:
             found.append(CountedRun(first, end, 0))
+        return found
+
+    def told(self, first: int, end: int, settled: OffsetRanges) -> list[CountedRun]:
+        """Returns how often the records were delivered that are not settled, without zeros."""
+        begun, found = self.begun.copy(), list[CountedRun]()
+        begun.remove_all(settled.ranges())
+        for start, stop in begun.within(first, end):
+            found += self.runs(start, stop)
         return found
 
     def forget(self, committed: int, settled: OffsetRanges) -> None:

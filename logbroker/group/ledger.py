@@ -159,35 +159,35 @@ class Ledger:
         deadline_ms = now.mono_ms + (settings.lease_ms if lease_ms is None else lease_ms)
         return [Leased(token, member, ranges, deadline_ms, is_suspect)]
 
-    def delivered_runs(self, ranges: Iterable[Range]) -> list[DeliveredRun]:
+    def delivered_runs(self, ranges: Sequence[Range]) -> list[DeliveredRun]:
         """Returns the numbers to deliver leased ranges with."""
-        state = self.state
+        if not ranges:
+            return []
+        state, begin, stop = self.state, ranges[0][0], ranges[-1][1]
+        failed, again = state.failures, state.deliveries.again.nonzero(begin, stop)
+        redriven = state.redrives.nonzero(begin, stop)
         found: list[DeliveredRun] = []
-        has_numbers = bool(state.failures or state.deliveries.again or state.redrives)
-        for low, high in ranges:
-            if not (has_numbers and self._has_numbers(low, high)):
-                found.append(DeliveredRun(low, high, 1, 0, 0))
-                continue
-            for first, end, deliveries in state.deliveries.runs(low, high):
-                for start, stop, redrives in state.redrives.runs(first, end):
-                    if not state.failures:
-                        found.append(DeliveredRun(start, stop, deliveries, 0, redrives))
-                        continue
-                    for failures, run in groupby(range(start, stop), self.failures_of):
-                        at = list(run)
-                        found.append(
-                            DeliveredRun(at[0], at[-1] + 1, deliveries, failures, redrives)
-                        )
+        for first, end in ranges:
+            has_failed = first in failed or (
+                end - first > 1 and not failed.keys().isdisjoint(range(first, end))
+            )
+            if has_failed or again.meets(first, end) or redriven.meets(first, end):
+                found += self._numbers(first, end)
+            else:
+                found.append(DeliveredRun(first, end, 1, 0, 0))
         return found
 
-    def _has_numbers(self, first: int, end: int) -> bool:
-        """Returns whether any of these failed, was delivered before, or redriven."""
+    def _numbers(self, first: int, end: int) -> Iterable[DeliveredRun]:
+        """Yields runs with equal numbers."""
         state = self.state
-        return (
-            not state.failures.keys().isdisjoint(range(first, end))
-            or state.deliveries.again.has_any(first, end)
-            or state.redrives.has_any(first, end)
-        )
+        for low, high, deliveries in state.deliveries.runs(first, end):
+            for start, stop, redrives in state.redrives.runs(low, high):
+                if not state.failures:
+                    yield DeliveredRun(start, stop, deliveries, 0, redrives)
+                    continue
+                for failures, run in groupby(range(start, stop), self.failures_of):
+                    at = list(run)
+                    yield DeliveredRun(at[0], at[-1] + 1, deliveries, failures, redrives)
 
     def failures_of(self, offset: int) -> int:
         """Returns how often this unsettled record failed, since its last redrive."""

@@ -340,10 +340,14 @@ class LedgerState:
         for offsets in (self.marks, self.suspects, self.parked):
             if offsets:
                 offsets.remove_all(ranges)
-        for first, end in ranges:
-            if self.waiting.offsets:
+        if self.waiting.offsets:
+            for first, end in ranges:
                 self.waiting.remove(first, end)
-            self._forget_failures(first, end)
+        for first, end in ranges:
+            if end - first == 1:
+                self.failures.pop(first, None)
+            else:
+                self._forget_failures(first, end)
 
     def _forget_failures(self, first: int, end: int) -> None:
         failures = self.failures

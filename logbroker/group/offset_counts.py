@@ -8,6 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from logbroker.record.offset_ranges import OffsetRanges
+
 
 class CountedRun(NamedTuple):
     """Offsets side by side that have the same number."""
@@ -49,12 +51,11 @@ class OffsetCounts:
         at = bisect_right(self.starts, offset)
         return self.counts[at - 1] if at else 0
 
-    def has_any(self, first: int, end: int) -> bool:
-        """Returns whether any offset from `first` up to `end` has another number than 0."""
-        at = bisect_right(self.starts, first)
-        if at and self.counts[at - 1]:
-            return first < end
-        return at < len(self.starts) and self.starts[at] < end
+    def nonzero(self, first: int, end: int) -> OffsetRanges:
+        """Returns what from `first` up to `end` has another number than 0."""
+        if not self.starts:
+            return OffsetRanges()
+        return OffsetRanges([(low, high) for low, high, n in self.runs(first, end) if n])
 
     def runs(self, first: int, end: int) -> list[CountedRun]:
         """Returns the numbers from `first` up to `end`, zeros too."""

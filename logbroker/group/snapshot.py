@@ -7,7 +7,6 @@ failed last, as far as the ledger keeps that.
 
 from collections.abc import Iterable, Iterator
 
-from logbroker.group.deliveries import Deliveries
 from logbroker.group.last_failures import Failure
 from logbroker.group.ledger_events import (
     FailureRow,
@@ -26,16 +25,17 @@ ROWS = 1_000
 
 def snapshot(state: LedgerState) -> list[LedgerEvent]:
     """Returns the events. Two ledgers that return the same are equal."""
-    unsettled = state.settled.gaps(state.committed, max(state.delivered_end, state.committed))
+    end = max(state.delivered_end, state.committed)
+    unsettled = state.settled.gaps(state.committed, end) if state.redrives else []
     redriven = [(0, state.redrives.end)] if state.is_parked_from_birth else unsettled
     restored = LedgerRestored(
         committed=state.committed,
-        delivered_end=max(state.delivered_end, state.committed),
+        delivered_end=end,
         log_start_offset=state.log_start_offset,
         settled=tuple(state.settled.ranges()),
         parked=tuple(state.parked.ranges()),
         marks=tuple(state.marks.ranges()),
-        deliveries=_told(state.deliveries, unsettled),
+        deliveries=tuple(state.deliveries.told(state.committed, end, state.settled)),
         redrives=_told(state.redrives, redriven),
         held=tuple(sorted(state.held.items())),
         counters=tuple(state.counters),
@@ -50,9 +50,7 @@ def snapshot(state: LedgerState) -> list[LedgerEvent]:
     ]
 
 
-def _told(
-    counts: Deliveries | OffsetCounts, ranges: list[Range]
-) -> tuple[tuple[int, int, int], ...]:
+def _told(counts: OffsetCounts, ranges: list[Range]) -> tuple[tuple[int, int, int], ...]:
     runs = (run for first, end in ranges for run in counts.runs(first, end))
     return tuple((first, end, number) for first, end, number in runs if number)
 

@@ -95,9 +95,17 @@ class OffsetRanges:
             if found and found.is_within:
                 return list(ranges)
         before: list[Range] = []
+        others: list[Range] = []
         for first, end in ranges:
-            if first < end:
+            if self.meets(first, end):
                 before += self.within(first, end)
+                others += self.gaps(first, end)
+            else:
+                others.append((first, end))
+        if before and len(others) < len(ranges):
+            self.add_all(others)
+        else:
+            for first, end in others:
                 self.add(first, end)
         return before
 

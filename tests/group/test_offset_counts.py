@@ -26,7 +26,7 @@ def test_counts_are_those_of_a_dict_and_neighbours_differ(steps, low, high):
     assert all(
         left != right for left, right in zip([0, *counts.counts], counts.counts, strict=False)
     )
-    assert counts.has_any(low, high) is any(plain[at] for at in range(low, high))
+    assert list(counts.nonzero(low, high)) == [at for at in range(low, high) if plain[at]]
     counts.drop_below(low)
     assert [counts.at(at) for at in range(low, 35)] == [plain[at] for at in range(low, 35)]
 
