@@ -164,14 +164,14 @@ class Ledger:
         if not ranges:
             return []
         state, begin, stop = self.state, ranges[0][0], ranges[-1][1]
-        failed, again = state.failures, state.deliveries.again.nonzero(begin, stop)
-        redriven = state.redrives.nonzero(begin, stop)
+        failed, others = state.failures, state.deliveries.again.nonzero(begin, stop)
+        others.add_all(state.redrives.nonzero(begin, stop).ranges())
         found: list[DeliveredRun] = []
         for first, end in ranges:
             has_failed = first in failed or (
                 end - first > 1 and not failed.keys().isdisjoint(range(first, end))
             )
-            if has_failed or again.meets(first, end) or redriven.meets(first, end):
+            if has_failed or (others and others.meets(first, end)):
                 found += self._numbers(first, end)
             else:
                 found.append(DeliveredRun(first, end, 1, 0, 0))

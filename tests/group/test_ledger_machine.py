@@ -286,7 +286,12 @@ class LedgerMachine(RuleBasedStateMachine):
             if entry.token:
                 self.model.free(at)
             if entry.state is State.WAITING:
-                entry.due_ms = self.ledger.state.waiting.due_ms(at)
+                due_ms = self.ledger.state.waiting.due_ms(at)
+                if due_ms is None:
+                    assert entry.due_ms < self.now.mono_ms + TICK_MS, "it was over but for a tick"
+                    self.model.free(at)
+                else:
+                    entry.due_ms = due_ms
         self.model.acknowledged.clear()
 
     @invariant()
