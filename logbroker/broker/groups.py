@@ -18,7 +18,12 @@ from logbroker.broker.live_group import LiveGroup
 from logbroker.broker.partitions import Partition, Partitions
 from logbroker.broker.pending_letters import Letter, PendingLetters
 from logbroker.clock import Clock
-from logbroker.errors import LogbrokerError, NotFoundError, UnavailableError
+from logbroker.errors import (
+    LogbrokerError,
+    NotFoundError,
+    OffsetOutOfRangeError,
+    UnavailableError,
+)
 from logbroker.group import events
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.group_events import (
@@ -135,6 +140,7 @@ class Groups:
         await groups.forget_lost_topics()
         groups._next_token = groups.state.catalog.reserved_end
         await groups._reserve_tokens()
+        await groups._step_back()
         for ledger_id, ledger in groups.state.all().items():
             groups.timer.arm(ledger_id, ledger.next_deadline_ms())
         return groups
@@ -318,6 +324,26 @@ class Groups:
             if live := self.live.get(name):
                 live.refresh()
         await done
+
+    async def _step_back(self) -> None:
+        """Lets no group be ahead of a log that lost its tail: it would miss what comes there."""
+        decided = []
+        for ledger_id, ledger in self.state.all().items():
+            if ledger.state.is_parked_from_birth:
+                continue
+            known = max(ledger.state.committed, ledger.state.delivered_end)
+            try:
+                start, end, _ = self.partition(ledger_id).log.bounds()
+                events_here = ledger.decide_lost_tail(start, end)
+            except NotFoundError:  # it could not be opened
+                continue
+            except OffsetOutOfRangeError as error:
+                log.error("group is ahead of its log", ledger=ledger_id, error=str(error))
+                continue
+            if events_here:
+                decided += [InLedger(ledger_id, event) for event in events_here]
+                log.error("group was ahead of its log", ledger=ledger_id, offset=known, end=end)
+        await self.commit(decided)
 
     def _apply_in_ledger(self, told: InLedger, now: Moment, answered: Answered | None) -> None:
         ledger_id, event = told

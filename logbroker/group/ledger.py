@@ -38,6 +38,7 @@ from logbroker.group.ledger_state import LedgerState
 from logbroker.group.record_state import ANSWERS, FAILURES, Cause, State, next_state
 from logbroker.group.retry_policy import Exhausted
 from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
+from logbroker.group.start_position import out_of_range
 from logbroker.limits import REASON_BYTES
 from logbroker.record.offset_ranges import OffsetRanges, Range
 
@@ -321,6 +322,20 @@ class Ledger:
         if state.is_parked_from_birth:
             expired -= state.parked.count_within(first, log_start_offset)
         return [Trimmed(log_start_offset, expired)]
+
+    def decide_lost_tail(self, log_start_offset: int, high_watermark: int) -> list[LedgerEvent]:
+        """Returns where the group goes on whose log ends before what it knows: the tail is lost.
+
+        Offsets from the end on are given out again. What is known of them, and what waits
+        before them, is forgotten: at its place where that is left, else as out of range.
+        OffsetOutOfRangeError by the group's policy.
+        """
+        state = self.state
+        if max(state.committed, state.delivered_end) <= high_watermark:
+            return []
+        bounds = {"log_start_offset": log_start_offset, "high_watermark": high_watermark}
+        moved = out_of_range(self._settings.out_of_range, state.committed, **bounds)
+        return self.decide_reset(moved.offset if moved else state.committed, "lost_tail")
 
     def decide_skip(self, first: int, end: int) -> list[LedgerEvent]:
         """Returns what passes over offsets where nothing can be read: a gap, or damage.

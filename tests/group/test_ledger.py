@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from logbroker.errors import ConflictError, InvalidError
+from logbroker.errors import ConflictError, InvalidError, OffsetOutOfRangeError
 from logbroker.group.ledger import Ledger, cut
 from logbroker.group.ledger_events import (
     KEEPING,
@@ -23,7 +23,7 @@ from logbroker.group.ledger_events import (
 from logbroker.group.progress import first_unsettled, progress
 from logbroker.group.record_state import Cause, State
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
-from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
+from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order, OutOfRange
 from logbroker.group.snapshot import snapshot
 
 ACK, RETRY, RELEASE, REJECT = Cause.ACKNOWLEDGE, Cause.RETRY, Cause.RELEASE, Cause.REJECT
@@ -364,6 +364,33 @@ def test_trimmed_records_free_their_slots_and_are_counted():
     assert bench.state.leases.count == 0
     assert bench.ledger.decide_trim(50) == []
     assert bench.lease() == ((50, 60),)
+
+
+def test_a_log_that_lost_its_tail_takes_back_what_is_known_of_that():
+    bench = Bench(20, order=Order.NONE)
+    bench.lease(max_count=10)
+    bench.settle(0, 3)
+    bench.settle(8, 9)
+    assert bench.ledger.decide_lost_tail(0, 10) == []
+    bench.apply(bench.ledger.decide_lost_tail(0, 6))
+    assert (bench.state.committed, bench.state.delivered_end) == (3, 3)
+    assert bench.state.leases.count == 0
+    assert bench.lease(max_count=20) == ((3, 20),)
+
+
+@pytest.mark.parametrize(
+    "policy, expected", [(OutOfRange.EARLIEST, 4), (OutOfRange.LATEST, 6), (OutOfRange.ERROR, None)]
+)
+def test_a_group_whose_place_is_lost_with_the_tail_goes_on_by_its_policy(policy, expected):
+    bench = Bench(20, out_of_range=policy)
+    bench.apply(bench.ledger.decide_commit(15, 20))
+    if expected is None:
+        with pytest.raises(OffsetOutOfRangeError):
+            bench.ledger.decide_lost_tail(4, 6)
+        return
+    bench.apply(bench.ledger.decide_lost_tail(4, 6))
+    assert bench.state.committed == expected
+    assert bench.state.counters.resets == 1
 
 
 @pytest.mark.parametrize(
