@@ -35,6 +35,8 @@ SEQUENCE_WINDOW = 64
 """How many batches of a producer a partition remembers: what may be under way at once."""
 
 GROUPS = 10_000
+GROUPS_IN_STATS = 1_000
+"""So many are told of one by one; lists have pages for more."""
 """Of a broker."""
 
 UNSETTLED_RECORDS = 1_000_000
@@ -53,4 +55,5 @@ RECORDS_PER_BATCH = 1 << 20
 """Bounds what one batch costs to check, however small its records."""
 
 assert BATCH_BYTES_CEILING + 81 < LENGTH_BYTES_CEILING, "a batch's length fits its varint"
+assert GROUPS_IN_STATS <= PAGE_SIZE, "they are one page of a list"
 assert FETCH_BYTES + RESPONSE_FIELDS_BYTES <= RESPONSE_BYTES, "a response fits gRPC's default"

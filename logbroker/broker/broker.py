@@ -16,7 +16,7 @@ from logbroker.broker.dead_letters import DeadLetters
 from logbroker.broker.expiry import Expiry
 from logbroker.broker.explain import Explain, Explained
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
-from logbroker.broker.group_admin import GroupAdmin, GroupSummary
+from logbroker.broker.group_admin import GroupAdmin
 from logbroker.broker.groups import Groups
 from logbroker.broker.holds import Holds
 from logbroker.broker.housekeeping import keep_house
@@ -24,22 +24,16 @@ from logbroker.broker.lease import LeaseCalls, LeaseSpec
 from logbroker.broker.leasing import Delivery, Leasing
 from logbroker.broker.member import Member
 from logbroker.broker.membership import Membership, MemberSpec
-from logbroker.broker.offsets import (
-    Commit,
-    CommitResult,
-    DeadLetterProgress,
-    OffsetReset,
-    Offsets,
-    PartitionProgress,
-)
+from logbroker.broker.offsets import Commit, CommitResult, OffsetReset, Offsets
 from logbroker.broker.parked_records import FoundLetter, ParkedRecords
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
+from logbroker.broker.progress_view import DeadLetterProgress, PartitionProgress, ProgressView
 from logbroker.broker.redrive import RedriveJobs, RedriveProgress
 from logbroker.broker.response_room import ResponseRoom
 from logbroker.broker.settle import Settle, Settlement, SettleResult
-from logbroker.broker.stats import BrokerStats
+from logbroker.broker.stats import BrokerStats, GroupStats
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
 from logbroker.errors import InvalidError, LogbrokerError, NotFoundError, UnavailableError
@@ -91,8 +85,9 @@ class Broker:
         self._beginning = beginning
         parked = ParkedRecords(groups)
         self._explain = Explain(groups, self.members, parked)
-        self._offsets = Offsets(groups, beginning, self.members, self._explain)
-        self.group_admin = GroupAdmin(groups, self.members, self._offsets)
+        self._offsets = Offsets(groups, beginning, self.members)
+        self._progress = ProgressView(groups, self.members, self._explain)
+        self.group_admin = GroupAdmin(groups, self.members, self._offsets, self._progress)
         """Lists, changes and deletes groups; keeps house."""
         self._dead_letters = dead_letters
         self._view = DeadLetterView(groups, self._produce, parked)
@@ -232,14 +227,16 @@ class Broker:
         return [(one, self.members.ownership.owned_by(one)) for one in self.members.members(name)]
 
     async def group_progress(self, name: str, topic: str = "") -> list[PartitionProgress]:
-        """Returns how far a group is; see `Offsets.progress`."""
-        return await self._offsets.progress(name, topic)
+        """Returns how far a group is; see `ProgressView.progress`."""
+        return await self._progress.progress(name, topic)
 
     def group_dead_letters(self, name: str) -> list[DeadLetterProgress]:
-        """Returns what is parked of a group; see `Offsets.dead_letters`."""
-        return self._offsets.dead_letters(name)
+        """Returns what is parked of a group; see `ProgressView.dead_letters`."""
+        return self._progress.dead_letters(name)
 
-    async def list_groups(self, page_size: int, page_token: str) -> tuple[list[GroupSummary], str]:
+    async def list_groups(
+        self, page_size: int, page_token: str
+    ) -> tuple[list[tuple[Group, GroupStats]], str]:
         """Lists groups in pages; see `GroupAdmin.list_page`."""
         return await self.group_admin.list_page(page_size, page_token)
 
@@ -372,7 +369,13 @@ class Broker:
             in_flight_bytes=self.budget.taken,
             error_counts=dict(self.error_counts),
             open_stream_count=open_stream_count,
+            group_count=len(self._groups.state.catalog.groups()),
+            member_count=self.members.count,
         )
+
+    async def group_stats(self) -> list[GroupStats]:
+        """Returns how groups are; see `GroupAdmin.stats`."""
+        return await self.group_admin.stats()
 
     async def close(self) -> None:
         """Finishes changes; saves what the next start would else have to find out again."""

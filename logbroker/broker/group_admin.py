@@ -1,64 +1,56 @@
 """Groups as an operator sees them: listed, changed, deleted, forgotten when unused."""
 
 import asyncio
-from typing import NamedTuple
 
 import structlog
 
 from logbroker.broker.groups import Groups
 from logbroker.broker.membership import Membership
 from logbroker.broker.offsets import Offsets
+from logbroker.broker.progress_view import ProgressView
+from logbroker.broker.stats import GroupStats
 from logbroker.errors import InvalidError, LogbrokerError, NotFoundError
 from logbroker.group.group import Group
 from logbroker.group.group_events import GroupDeleted
 from logbroker.group.settings import GroupSettings
-from logbroker.limits import DEFAULT_PAGE_SIZE, PAGE_SIZE
+from logbroker.limits import DEFAULT_PAGE_SIZE, GROUPS_IN_STATS, PAGE_SIZE
 
 log = structlog.get_logger()
-
-
-class GroupSummary(NamedTuple):
-    """A group at a glance."""
-
-    group: Group
-    member_count: int
-    lag: int
-    age_ms: int
-    parked: int
 
 
 class GroupAdmin:
     """What becomes of groups besides reading."""
 
-    def __init__(self, groups: Groups, membership: Membership, offsets: Offsets) -> None:
+    def __init__(
+        self, groups: Groups, membership: Membership, offsets: Offsets, view: ProgressView
+    ) -> None:
         self._groups = groups
         self._membership = membership
         self._offsets = offsets
+        self._view = view
 
-    async def list_page(self, page_size: int, page_token: str) -> tuple[list[GroupSummary], str]:
+    async def list_page(
+        self, page_size: int, page_token: str
+    ) -> tuple[list[tuple[Group, GroupStats]], str]:
         """Returns groups by name, those behind `page_token`, and the token of the next page."""
         if page_size < 0:
             message = f"page_size must be at least 0, not {page_size}"
             raise InvalidError("INVALID_ARGUMENT", message, page_size=page_size)
         size = min(page_size or DEFAULT_PAGE_SIZE, PAGE_SIZE)
         found = [one for one in self._groups.state.catalog.groups() if one.group > page_token]
-        summaries = []
+        listed = []
         for group in found[:size]:
             try:
-                progress = await self._offsets.progress(group.group)
-                parked = sum(one.parked for one in self._offsets.dead_letters(group.group))
+                listed.append((group, await self._view.stats(group.group)))
             except NotFoundError:  # deleted meanwhile
                 continue
-            summaries.append(
-                GroupSummary(
-                    group,
-                    len(self._membership.members(group.group)),
-                    sum(one.progress.lag for one in progress),
-                    max((one.age_ms for one in progress), default=0),
-                    parked,
-                )
-            )
-        return summaries, found[size - 1].group if len(found) > size else ""
+            await asyncio.sleep(0)  # others have a turn
+        return listed, found[size - 1].group if len(found) > size else ""
+
+    async def stats(self) -> list[GroupStats]:
+        """Returns how groups are, by name: the first GROUPS_IN_STATS of them."""
+        listed, _ = await self.list_page(GROUPS_IN_STATS, "")
+        return [stats for _, stats in listed]
 
     async def update(self, name: str, settings: GroupSettings) -> Group:
         """Changes settings. PreconditionError where the order of a group in use would change."""

@@ -267,6 +267,7 @@ class Groups:
                 self._forget_letters(event)
                 self.state.apply(event, now)
         if self._journal.wants_snapshot and self._tasks and not self._is_shortening:
+            self._is_shortening = True  # from now on, or each commit of this turn writes one
             self.spawn(self._shorten())
         if tried:
             self.on_letter()
@@ -490,11 +491,8 @@ class Groups:
 
     async def _shorten(self) -> None:
         """Writes a snapshot, which tells of dead letters under way, too."""
-        if self._is_shortening:
-            return
-        self._flush()
-        self._is_shortening = True
         try:
+            self._flush()
             pending = [
                 InLedger(ledger_id, LetterPending(letter.sequence, letter.event))
                 for ledger_id in self.letters.ledger_ids()

@@ -76,6 +76,11 @@ class Membership:
         """Returns the members of a group, the oldest first."""
         return list(self._members.get(group, {}).values())
 
+    @property
+    def count(self) -> int:
+        """Returns how many members there are, of all groups."""
+        return sum(map(len, self._members.values()))
+
     def groups_in_use(self) -> list[str]:
         """Returns the groups that have members."""
         return [group for group, members in self._members.items() if members]

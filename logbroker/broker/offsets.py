@@ -1,4 +1,4 @@
-"""Where groups are: progress, commits, resets."""
+"""Moving groups: commits and resets."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,45 +6,14 @@ from typing import NamedTuple
 import structlog
 
 from logbroker.broker.beginning import Beginning
-from logbroker.broker.explain import Explain
 from logbroker.broker.groups import Groups
 from logbroker.broker.membership import Membership
 from logbroker.errors import InvalidError, LogbrokerError, PreconditionError
 from logbroker.group.events import Event, InLedger, LedgerId
-from logbroker.group.explain import Why
-from logbroker.group.ledger import Ledger, check_commit
-from logbroker.group.parked import parked_counts
-from logbroker.group.progress import Progress, first_unsettled, progress
-from logbroker.group.settings import Order
+from logbroker.group.ledger import check_commit
 from logbroker.group.start_position import Position, reset_to
-from logbroker.record.batch import BatchHeader
-from logbroker.storage.engine import Bounds
 
 log = structlog.get_logger()
-
-
-class PartitionProgress(NamedTuple):
-    """How far a group is in one partition."""
-
-    topic: str
-    partition: int
-    progress: Progress
-    age_ms: int
-    """Since the append of the first record that is not settled; 0 without lag."""
-    failed: int
-    """Unsettled records that have failed."""
-    member: str
-    waits_for: str
-    """Why nothing is delivered although there is lag; empty otherwise."""
-
-
-class DeadLetterProgress(NamedTuple):
-    """What is parked of a group in one partition of a dead-letter topic."""
-
-    topic: str
-    partition: int
-    parked: int
-    redriven: int
 
 
 class Commit(NamedTuple):
@@ -74,45 +43,12 @@ class OffsetReset(NamedTuple):
 
 
 class Offsets:
-    """Looks into ledgers, and moves them."""
+    """Moves ledgers."""
 
-    def __init__(
-        self, groups: Groups, beginning: Beginning, membership: Membership, explain: Explain
-    ) -> None:
+    def __init__(self, groups: Groups, beginning: Beginning, membership: Membership) -> None:
         self._groups = groups
         self._beginning = beginning
         self._membership = membership
-        self._explain = explain
-        self._append_times: dict[LedgerId, tuple[int, int]] = {}
-        """Of first unsettled records: offset and time."""
-
-    async def progress(self, group: str, topic: str = "") -> list[PartitionProgress]:
-        """Returns how far a group is, by topic and partition. NotFoundError."""
-        found = []
-        for read in self._groups.state.catalog.get(group).topics:
-            if topic in ("", read.topic):
-                for ledger_id, ledger in self._groups.state.of(group, read.topic_id).items():
-                    told = await self._progress_of(read.topic, ledger_id, ledger)
-                    found += [told] if told else []
-        return found
-
-    def dead_letters(self, group: str) -> list[DeadLetterProgress]:
-        """Returns what is parked, by dead-letter topic and partition."""
-        found = []
-        for read in self._groups.state.catalog.get(group).topics:
-            if not read.dead_letter_topic_id:
-                continue
-            parked = self._groups.state.of(group, read.dead_letter_topic_id)
-            for ledger_id, ledger in parked.items():
-                bounds = self._bounds(ledger_id)
-                if bounds is None:
-                    continue
-                counts = parked_counts(ledger, bounds.log_start_offset, bounds.high_watermark)
-                number = ledger_id.partition
-                found.append(
-                    DeadLetterProgress(read.dead_letter_topic, number, counts.parked, counts.open)
-                )
-        return found
 
     async def commit(self, group: str, commits: Sequence[Commit]) -> list[CommitResult]:
         """Settles all below offsets, each entry on its own; returns once that is durable."""
@@ -214,47 +150,6 @@ class Offsets:
         if self.is_in_use(group, topic_id):
             message = f"group {group!r} has members or leases; force it, or end them first"
             raise PreconditionError("GROUP_IN_USE", message, group=group)
-
-    async def _progress_of(
-        self, topic: str, ledger_id: LedgerId, ledger: Ledger
-    ) -> PartitionProgress | None:
-        bounds = self._bounds(ledger_id)
-        if bounds is None:
-            return None
-        told = progress(ledger, bounds.log_start_offset, bounds.high_watermark)
-        first = first_unsettled(ledger, bounds.log_start_offset, bounds.high_watermark)
-        live = self._groups.live.get(ledger_id.group)
-        member = ""
-        if live and live.order is Order.PARTITION:
-            member = live.owner_of(ledger_id) or ""
-        waits_for = ""
-        if first is not None and not told.leased:
-            why = self._explain.look(ledger_id, ledger, first, bounds).why
-            waits_for = "" if why is Why.AVAILABLE else str(why)
-        failed = len(ledger.state.failures)
-        age_ms = await self._age(ledger_id, first) if first is not None else 0
-        return PartitionProgress(
-            topic, ledger_id.partition, told, age_ms, failed, member, waits_for
-        )
-
-    def _bounds(self, ledger_id: LedgerId) -> Bounds | None:
-        try:
-            return self._groups.partition(ledger_id).log.bounds()
-        except LogbrokerError:  # it is being deleted, or could not be opened
-            return None
-
-    async def _age(self, ledger_id: LedgerId, offset: int) -> int:
-        """Returns how long ago a record was appended; 0 where that cannot be read."""
-        known = self._append_times.get(ledger_id)
-        if known is None or known[0] != offset:
-            try:
-                partition = self._groups.partition(ledger_id)
-                run = await partition.log.read(offset, 1)
-                appended_ms = BatchHeader.decode(run.batches, partition.id.seed).append_time_ms
-            except LogbrokerError:
-                return 0
-            known = self._append_times[ledger_id] = (offset, appended_ms)
-        return max(self._groups.clock.now_ms() - known[1], 0)
 
 
 def _no_partition(one: Commit, count: int) -> InvalidError:

@@ -29,3 +29,35 @@ class BrokerStats:
     error_counts: Mapping[str, int] = field(default_factory=dict)
     """Errors answered, by reason."""
     open_stream_count: int = 0
+    group_count: int = 0
+    member_count: int = 0
+    """Open `Consume` streams that are members."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStats:
+    """How a group is, all its partitions together."""
+
+    group: str
+    member_count: int
+    partition_count: int
+    lag: int
+    """Records that can be read and are not settled."""
+    age_ms: int
+    """Since the append of the first of them, the greatest of all partitions."""
+    leased_count: int
+    waiting_count: int
+    """Records that wait for the end of their back-off."""
+    blocked_count: int
+    """Exhausted records that wait in their place for an operator."""
+    parked_count: int
+    """Dead letters that wait for an operator."""
+    failure_count: int
+    """Since the group began to read its topics, as all below."""
+    dead_letter_count: int
+    discarded_count: int
+    expired_unsettled_count: int
+    """Removed by retention before they were settled."""
+    skipped_count: int
+    """Passed over where nothing can be read: damage, or a gap."""
+    reset_count: int

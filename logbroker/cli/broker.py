@@ -5,8 +5,8 @@ from typing import Any
 import typer
 
 from logbroker.cli.command import DEFAULT_SERVER, OutputOption, ServerOption, call
-from logbroker.cli.output import Output, write_fields, write_json
-from logbroker.cli.units import show_duration, show_size
+from logbroker.cli.output import Output, write, write_fields, write_json, write_table
+from logbroker.cli.units import show_age, show_duration, show_size
 from logbroker.client.admin import BrokerInfo
 from logbroker.client.client import Client
 
@@ -35,7 +35,31 @@ def describe(server: ServerOption = DEFAULT_SERVER, output: OutputOption = Outpu
     limits = {
         f"limit {name}": _text_of(name, value) for name, value in info.limits._asdict().items()
     }
+    groups: Any = stats.pop("groups")
     write_fields(about | limits | {name: _text_of(name, value) for name, value in stats.items()})
+    if groups:
+        write("\n")
+        rows = [tuple(_text_of(name, group[name]) for name in GROUP_FIELDS) for group in groups]
+        write_table(tuple(GROUP_FIELDS.values()), rows)
+
+
+GROUP_FIELDS = {
+    "group": "group",
+    "member_count": "members",
+    "lag": "lag",
+    "age_ms": "age",
+    "leased_count": "leased",
+    "waiting_count": "waiting",
+    "blocked_count": "blocked",
+    "parked_count": "parked",
+    "failure_count": "failures",
+    "dead_letter_count": "dead letters",
+    "discarded_count": "discarded",
+    "expired_unsettled_count": "expired",
+    "skipped_count": "skipped",
+    "reset_count": "resets",
+}
+"""Of a group, and how they are called for people."""
 
 
 def _json_of(name: str, value: object) -> Any:
@@ -43,10 +67,17 @@ def _json_of(name: str, value: object) -> Any:
     match value:
         case dict():
             return {reason: str(count) for reason, count in value.items()}
+        case list() if name == "groups":
+            return [{field: _group_json_of(field, one[field]) for field in one} for one in value]
         case int() if name.endswith(("_ms", "_bytes")) or name.startswith(INT64_COUNTS):
             return str(value)
         case _:
             return value
+
+
+def _group_json_of(name: str, value: object) -> object:
+    is_int64 = isinstance(value, int) and name not in ("member_count", "partition_count")
+    return str(value) if is_int64 else value
 
 
 INT64_COUNTS = ("appended_", "duplicate_")
@@ -58,6 +89,8 @@ def _text_of(name: str, value: object) -> str:
             return ", ".join(f"{reason} {count}" for reason, count in value.items()) or "none"
         case list():
             return ", ".join(map(str, value)) or "none"
+        case int() if name == "age_ms":
+            return show_age(value)
         case int() if name.endswith("_ms"):
             return show_duration(value)
         case int() if name.endswith("_bytes"):

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from google.protobuf.message import Message
+
 from logbroker.client.connection import Connection
 from logbroker.client.dead_letter_admin import DeadLetterAdmin
 from logbroker.client.group_admin import GroupAdmin
@@ -135,15 +137,21 @@ class Admin(GroupAdmin, DeadLetterAdmin):
         )
 
     async def get_stats(self) -> dict[str, object]:
-        """Returns what the broker has counted since it started, by the names of the API."""
+        """Returns what the broker has counted since it started, by the names of the API.
+
+        `groups` is a list of such dicts, by group.
+        """
         response = await self._connection.call(
             "BrokerService/GetStats",
             broker_service_pb2.GetStatsRequest(),
             broker_service_pb2.GetStatsResponse,
         )
-        stats: dict[str, object] = {
-            field.name: getattr(response, field.name) for field in response.DESCRIPTOR.fields
-        }
+        stats = _fields_of(response)
         stats["damaged_topics"] = list(response.damaged_topics)
         stats["error_counts"] = dict(response.error_counts)
+        stats["groups"] = list(map(_fields_of, response.groups))
         return stats
+
+
+def _fields_of(message: Message) -> dict[str, object]:
+    return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}

@@ -30,6 +30,7 @@ class Ledgers:
         self.catalog = GroupCatalog()
         self.redrives = Redrives()
         self._ledgers: dict[LedgerId, Ledger] = {}
+        self._by_group: dict[str, dict[LedgerId, Ledger]] = {}
 
     def get(self, ledger_id: LedgerId) -> Ledger | None:
         """Returns the ledger; None if the group has not begun there."""
@@ -37,10 +38,11 @@ class Ledgers:
 
     def of(self, group: str, topic_id: str | None = None) -> dict[LedgerId, Ledger]:
         """Returns the ledgers of a group, those of one topic perhaps, by partition."""
+        mine = self._by_group.get(group, {})
         return {
-            ledger_id: self._ledgers[ledger_id]
-            for ledger_id in sorted(self._ledgers)
-            if ledger_id.group == group and topic_id in (None, ledger_id.topic_id)
+            ledger_id: mine[ledger_id]
+            for ledger_id in sorted(mine)
+            if topic_id in (None, ledger_id.topic_id)
         }
 
     def all(self) -> dict[LedgerId, Ledger]:
@@ -69,6 +71,7 @@ class Ledgers:
                 ledger = self._ledgers.get(ledger_id)
                 if ledger is None:
                     ledger = self._ledgers[ledger_id] = self.new_ledger(ledger_id)
+                    self._by_group.setdefault(ledger_id.group, {})[ledger_id] = ledger
                 ledger.apply(happened, now)
                 return
             case RedriveStarted() | RedriveAdvanced() | RedriveEnded():
@@ -85,7 +88,7 @@ class Ledgers:
                 if known := group.topic(topic_id):
                     self._forget_topic(group, known)
             case GroupDeleted(name):
-                for ledger_id in self.of(name):
+                for ledger_id in self._by_group.pop(name, {}):
                     del self._ledgers[ledger_id]
                 self.redrives.forget(name)
             case GroupUpdated(name, settings):
@@ -95,7 +98,8 @@ class Ledgers:
 
     def restore(self, events: Iterable[Event], now: Moment) -> None:
         """Becomes what the events make of an empty one. Nothing is leased then."""
-        self.catalog, self.redrives, self._ledgers = GroupCatalog(), Redrives(), {}
+        self.catalog, self.redrives = GroupCatalog(), Redrives()
+        self._ledgers, self._by_group = {}, {}
         for event in events:
             self.apply(event, now)
 
@@ -115,3 +119,4 @@ class Ledgers:
             self.redrives.forget(group, topic_id)
             for ledger_id in self.of(group, topic_id):
                 del self._ledgers[ledger_id]
+                del self._by_group[group][ledger_id]

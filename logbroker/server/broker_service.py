@@ -3,10 +3,11 @@
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from logbroker.broker.stats import BrokerStats
+from logbroker.broker.stats import BrokerStats, GroupStats
 from logbroker.config import LimitsConfig
 from logbroker.server.open_streams import OpenStreams
 from logbroker.v1 import broker_service_pb2 as pb
+from logbroker.v1 import group_pb2
 from logbroker.v1.broker_service_pb2_grpc import BrokerServiceServicer
 
 
@@ -16,6 +17,7 @@ class Telling(Protocol):
     limits: LimitsConfig
 
     def stats(self, open_stream_count: int) -> BrokerStats: ...
+    async def group_stats(self) -> list[GroupStats]: ...
 
 
 class BrokerService(BrokerServiceServicer):
@@ -42,7 +44,13 @@ class BrokerService(BrokerServiceServicer):
     async def GetStats(self, request: pb.GetStatsRequest, context: Any) -> Any:
         """Returns what the broker has counted."""
         stats = asdict(self._broker.stats(len(self._streams)))
-        return pb.GetStatsResponse(**stats, rss_bytes=_rss_bytes())
+        groups = [group_stats_to_proto(one) for one in await self._broker.group_stats()]
+        return pb.GetStatsResponse(**stats, rss_bytes=_rss_bytes(), groups=groups)
+
+
+def group_stats_to_proto(stats: GroupStats) -> group_pb2.GroupStats:
+    """Returns the message: its fields have the same names."""
+    return group_pb2.GroupStats(**asdict(stats))
 
 
 def _rss_bytes() -> int:

@@ -3,15 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from logbroker.broker.group_admin import GroupSummary
 from logbroker.broker.member import Member
-from logbroker.broker.offsets import (
-    Commit,
-    CommitResult,
-    DeadLetterProgress,
-    OffsetReset,
-    PartitionProgress,
-)
+from logbroker.broker.offsets import Commit, CommitResult, OffsetReset
+from logbroker.broker.progress_view import DeadLetterProgress, PartitionProgress
+from logbroker.broker.stats import GroupStats
 from logbroker.errors import InvalidError
 from logbroker.group.group import Group
 from logbroker.group.settings import GroupSettings, Start
@@ -33,7 +28,7 @@ class GroupsOf(Protocol):
     def group_dead_letters(self, name: str) -> list[DeadLetterProgress]: ...
     async def list_groups(
         self, page_size: int, page_token: str
-    ) -> tuple[list[GroupSummary], str]: ...
+    ) -> tuple[list[tuple[Group, GroupStats]], str]: ...
     async def update_group(self, name: str, settings: GroupSettings) -> Group: ...
     async def delete_group(self, name: str, *, is_forced: bool) -> None: ...
     async def commit_offsets(self, group: str, commits: Sequence[Commit]) -> list[CommitResult]: ...
@@ -88,13 +83,13 @@ class GroupService(GroupServiceServicer):
         found, token = await self._groups.list_groups(request.page_size, request.page_token)
         summaries = [
             pb.GroupSummary(
-                group=group_to_proto(one.group),
-                member_count=one.member_count,
-                lag=one.lag,
-                age_ms=one.age_ms,
-                parked_count=one.parked,
+                group=group_to_proto(group),
+                member_count=stats.member_count,
+                lag=stats.lag,
+                age_ms=stats.age_ms,
+                parked_count=stats.parked_count,
             )
-            for one in found
+            for group, stats in found
         ]
         return pb.ListGroupsResponse(groups=summaries, next_page_token=token)
 

@@ -22,9 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from logbroker.v1 import group_pb2 as logbroker_dot_v1_dot_group__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!logbroker/v1/broker_service.proto\x12\x0clogbroker.v1\"\x12\n\x10GetBrokerRequest\"J\n\x11GetBrokerResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12$\n\x06limits\x18\x02 \x01(\x0b\x32\x14.logbroker.v1.Limits\"_\n\x06Limits\x12\x14\n\x0crecord_bytes\x18\x01 \x01(\x03\x12\x13\n\x0b\x62\x61tch_bytes\x18\x02 \x01(\x03\x12\x14\n\x0cheader_count\x18\x03 \x01(\x05\x12\x14\n\x0cheader_bytes\x18\x04 \x01(\x03\"\x11\n\x0fGetStatsRequest\"\xbb\x04\n\x10GetStatsResponse\x12\x11\n\tuptime_ms\x18\x01 \x01(\x03\x12\x13\n\x0btopic_count\x18\x02 \x01(\x05\x12\x17\n\x0fpartition_count\x18\x03 \x01(\x05\x12\x1e\n\x16\x66\x61iled_partition_count\x18\x04 \x01(\x05\x12\x1b\n\x13\x64\x61maged_range_count\x18\x05 \x01(\x05\x12\x16\n\x0e\x64\x61maged_topics\x18\x06 \x03(\t\x12\x12\n\ntorn_bytes\x18\x07 \x01(\x03\x12\x17\n\x0f\x64isk_free_bytes\x18\x08 \x01(\x03\x12\x17\n\x0fopen_file_count\x18\t \x01(\x05\x12\x1c\n\x14\x61ppended_batch_count\x18\n \x01(\x03\x12\x1d\n\x15\x61ppended_record_count\x18\x0b \x01(\x03\x12\x16\n\x0e\x61ppended_bytes\x18\x0c \x01(\x03\x12\x15\n\rfetched_bytes\x18\r \x01(\x03\x12\x1d\n\x15\x64uplicate_batch_count\x18\x0e \x01(\x03\x12\x17\n\x0fin_flight_bytes\x18\x0f \x01(\x03\x12\x45\n\x0c\x65rror_counts\x18\x10 \x03(\x0b\x32/.logbroker.v1.GetStatsResponse.ErrorCountsEntry\x12\x19\n\x11open_stream_count\x18\x11 \x01(\x05\x12\x11\n\trss_bytes\x18\x12 \x01(\x03\x1a\x32\n\x10\x45rrorCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x32\xa8\x01\n\rBrokerService\x12L\n\tGetBroker\x12\x1e.logbroker.v1.GetBrokerRequest\x1a\x1f.logbroker.v1.GetBrokerResponse\x12I\n\x08GetStats\x12\x1d.logbroker.v1.GetStatsRequest\x1a\x1e.logbroker.v1.GetStatsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!logbroker/v1/broker_service.proto\x12\x0clogbroker.v1\x1a\x18logbroker/v1/group.proto\"\x12\n\x10GetBrokerRequest\"J\n\x11GetBrokerResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12$\n\x06limits\x18\x02 \x01(\x0b\x32\x14.logbroker.v1.Limits\"_\n\x06Limits\x12\x14\n\x0crecord_bytes\x18\x01 \x01(\x03\x12\x13\n\x0b\x62\x61tch_bytes\x18\x02 \x01(\x03\x12\x14\n\x0cheader_count\x18\x03 \x01(\x05\x12\x14\n\x0cheader_bytes\x18\x04 \x01(\x03\"\x11\n\x0fGetStatsRequest\"\x90\x05\n\x10GetStatsResponse\x12\x11\n\tuptime_ms\x18\x01 \x01(\x03\x12\x13\n\x0btopic_count\x18\x02 \x01(\x05\x12\x17\n\x0fpartition_count\x18\x03 \x01(\x05\x12\x1e\n\x16\x66\x61iled_partition_count\x18\x04 \x01(\x05\x12\x1b\n\x13\x64\x61maged_range_count\x18\x05 \x01(\x05\x12\x16\n\x0e\x64\x61maged_topics\x18\x06 \x03(\t\x12\x12\n\ntorn_bytes\x18\x07 \x01(\x03\x12\x17\n\x0f\x64isk_free_bytes\x18\x08 \x01(\x03\x12\x17\n\x0fopen_file_count\x18\t \x01(\x05\x12\x1c\n\x14\x61ppended_batch_count\x18\n \x01(\x03\x12\x1d\n\x15\x61ppended_record_count\x18\x0b \x01(\x03\x12\x16\n\x0e\x61ppended_bytes\x18\x0c \x01(\x03\x12\x15\n\rfetched_bytes\x18\r \x01(\x03\x12\x1d\n\x15\x64uplicate_batch_count\x18\x0e \x01(\x03\x12\x17\n\x0fin_flight_bytes\x18\x0f \x01(\x03\x12\x45\n\x0c\x65rror_counts\x18\x10 \x03(\x0b\x32/.logbroker.v1.GetStatsResponse.ErrorCountsEntry\x12\x19\n\x11open_stream_count\x18\x11 \x01(\x05\x12\x11\n\trss_bytes\x18\x12 \x01(\x03\x12\x13\n\x0bgroup_count\x18\x13 \x01(\x05\x12\x14\n\x0cmember_count\x18\x14 \x01(\x05\x12(\n\x06groups\x18\x15 \x03(\x0b\x32\x18.logbroker.v1.GroupStats\x1a\x32\n\x10\x45rrorCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x32\xa8\x01\n\rBrokerService\x12L\n\tGetBroker\x12\x1e.logbroker.v1.GetBrokerRequest\x1a\x1f.logbroker.v1.GetBrokerResponse\x12I\n\x08GetStats\x12\x1d.logbroker.v1.GetStatsRequest\x1a\x1e.logbroker.v1.GetStatsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,18 +34,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GETSTATSRESPONSE_ERRORCOUNTSENTRY']._loaded_options = None
   _globals['_GETSTATSRESPONSE_ERRORCOUNTSENTRY']._serialized_options = b'8\001'
-  _globals['_GETBROKERREQUEST']._serialized_start=51
-  _globals['_GETBROKERREQUEST']._serialized_end=69
-  _globals['_GETBROKERRESPONSE']._serialized_start=71
-  _globals['_GETBROKERRESPONSE']._serialized_end=145
-  _globals['_LIMITS']._serialized_start=147
-  _globals['_LIMITS']._serialized_end=242
-  _globals['_GETSTATSREQUEST']._serialized_start=244
-  _globals['_GETSTATSREQUEST']._serialized_end=261
-  _globals['_GETSTATSRESPONSE']._serialized_start=264
-  _globals['_GETSTATSRESPONSE']._serialized_end=835
-  _globals['_GETSTATSRESPONSE_ERRORCOUNTSENTRY']._serialized_start=785
-  _globals['_GETSTATSRESPONSE_ERRORCOUNTSENTRY']._serialized_end=835
-  _globals['_BROKERSERVICE']._serialized_start=838
-  _globals['_BROKERSERVICE']._serialized_end=1006
+  _globals['_GETBROKERREQUEST']._serialized_start=77
+  _globals['_GETBROKERREQUEST']._serialized_end=95
+  _globals['_GETBROKERRESPONSE']._serialized_start=97
+  _globals['_GETBROKERRESPONSE']._serialized_end=171
+  _globals['_LIMITS']._serialized_start=173
+  _globals['_LIMITS']._serialized_end=268
+  _globals['_GETSTATSREQUEST']._serialized_start=270
+  _globals['_GETSTATSREQUEST']._serialized_end=287
+  _globals['_GETSTATSRESPONSE']._serialized_start=290
+  _globals['_GETSTATSRESPONSE']._serialized_end=946
+  _globals['_GETSTATSRESPONSE_ERRORCOUNTSENTRY']._serialized_start=896
+  _globals['_GETSTATSRESPONSE_ERRORCOUNTSENTRY']._serialized_end=946
+  _globals['_BROKERSERVICE']._serialized_start=949
+  _globals['_BROKERSERVICE']._serialized_end=1117
 # @@protoc_insertion_point(module_scope)

@@ -156,3 +156,37 @@ class PartitionProgress(_message.Message):
     waits_for: str
     discarded_count: int
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., committed_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., lag: _Optional[int] = ..., age_ms: _Optional[int] = ..., leased_count: _Optional[int] = ..., waiting_count: _Optional[int] = ..., parked_count: _Optional[int] = ..., failed_count: _Optional[int] = ..., expired_unsettled_count: _Optional[int] = ..., member_id: _Optional[str] = ..., waits_for: _Optional[str] = ..., discarded_count: _Optional[int] = ...) -> None: ...
+
+class GroupStats(_message.Message):
+    __slots__ = ("group", "member_count", "partition_count", "lag", "age_ms", "leased_count", "waiting_count", "blocked_count", "parked_count", "failure_count", "dead_letter_count", "discarded_count", "expired_unsettled_count", "skipped_count", "reset_count")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_COUNT_FIELD_NUMBER: _ClassVar[int]
+    LAG_FIELD_NUMBER: _ClassVar[int]
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    LEASED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    WAITING_COUNT_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PARKED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DISCARDED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_UNSETTLED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RESET_COUNT_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    member_count: int
+    partition_count: int
+    lag: int
+    age_ms: int
+    leased_count: int
+    waiting_count: int
+    blocked_count: int
+    parked_count: int
+    failure_count: int
+    dead_letter_count: int
+    discarded_count: int
+    expired_unsettled_count: int
+    skipped_count: int
+    reset_count: int
+    def __init__(self, group: _Optional[str] = ..., member_count: _Optional[int] = ..., partition_count: _Optional[int] = ..., lag: _Optional[int] = ..., age_ms: _Optional[int] = ..., leased_count: _Optional[int] = ..., waiting_count: _Optional[int] = ..., blocked_count: _Optional[int] = ..., parked_count: _Optional[int] = ..., failure_count: _Optional[int] = ..., dead_letter_count: _Optional[int] = ..., discarded_count: _Optional[int] = ..., expired_unsettled_count: _Optional[int] = ..., skipped_count: _Optional[int] = ..., reset_count: _Optional[int] = ...) -> None: ...

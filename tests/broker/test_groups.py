@@ -38,6 +38,23 @@ async def test_the_journal_stays_short_and_a_start_knows_the_last_commit():
         assert told.progress.committed == 10_000
 
 
+async def test_many_events_in_one_turn_are_one_snapshot():
+    async with topic_on() as broker:
+        await broker.produce("a", "", 0, batch_of(*[b"v"] * 5_000))
+        journal, written = broker._groups._journal, []
+        snapshot = journal.snapshot
+
+        async def noting(events):
+            written.append(len(events))
+            await snapshot(events)
+
+        journal.snapshot = noting
+        for offset in range(1, 5_001):  # no turn of the loop lies between them
+            await broker.commit_offsets("g", [Commit("a", "", 0, offset, False)])
+        await broker.clock.advance(0)
+        assert len(written) == 1
+
+
 async def test_a_poison_record_burns_its_own_failures_over_a_restart_and_is_then_a_dead_letter():
     clock = ManualClock()
     engine = MemoryEngine(clock)

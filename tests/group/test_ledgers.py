@@ -149,3 +149,39 @@ def test_replay_and_snapshot_make_the_same(causes):
     data = [events.encode(event) for event in state.snapshot()]
     assert replayed(data).snapshot() == state.snapshot()
     assert again.get(ID).state.leases.count == 0
+
+
+def test_the_ledgers_of_groups_are_all_there_are_whatever_is_forgotten():
+    state = Ledgers()
+
+    def attach(group, topic_id, letters=""):
+        read = TopicRead(topic=topic_id, topic_id=topic_id, dead_letter_topic_id=letters)
+        apply(state.catalog.decide_attach(group, read))
+        for number, place in [(1, topic_id), (0, topic_id), *([(0, letters)] if letters else [])]:
+            ledger_id = LedgerId(group, place, number)
+            apply([InLedger(ledger_id, one) for one in state.new_ledger(ledger_id).decide_start(0)])
+
+    def apply(decided):
+        for event in decided:
+            state.apply(event, NOW)
+        names = [group.group for group in state.catalog.groups()]
+        whole = {}
+        for name in names:
+            assert list(state.of(name)) == sorted(state.of(name))
+            whole |= state.of(name)
+        assert whole == state.all()
+
+    for name in ("g", "h"):
+        apply(state.catalog.decide_create(name, GroupSettings(), now_ms=5))
+        attach(name, "t1", letters="d1")
+        attach(name, "t2")
+    assert [one.partition for one in state.of("g", "t2")] == [0, 1]
+    apply(state.catalog.decide_unlink("d1"))
+    apply(state.catalog.decide_detach("g", "t1"))
+    apply(state.catalog.decide_delete("h", is_in_use=False))
+    assert list(state.of("g")) == [LedgerId("g", "t2", 0), LedgerId("g", "t2", 1)]
+    assert state.of("h") == {}
+    attach("g", "t1")
+    state.restore(state.snapshot(), NOW)
+    apply([])
+    assert len(state.all()) == 4
