@@ -17,7 +17,7 @@ from logbroker.group.dead_letter import own_headers
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.ledger_events import Discarded
 from logbroker.group.ledger_state import ENDLESS
-from logbroker.group.parked import decide_resolve, first_of
+from logbroker.group.parked import decide_resolve, first_of, parked_ranges, resolvable
 from logbroker.group.redrive import Selection
 from logbroker.limits import DEFAULT_PAGE_SIZE, PAGE_SIZE
 from logbroker.record.offset_ranges import Range, joined
@@ -103,8 +103,13 @@ class DeadLetterView:
         details = {"partition": partition, "offset": offset}
         raise NotFoundError("DEAD_LETTER_NOT_FOUND", message, **details)
 
-    async def find_parked(self, wanted: DeadLetterFilter) -> dict[LedgerId, list[Range]]:
-        """Returns what is meant and parked, by ledger, at most as many as the limit says."""
+    async def find_parked(
+        self, wanted: DeadLetterFilter, *, to_resolve: bool = False
+    ) -> dict[LedgerId, list[Range]]:
+        """Returns what is meant and parked, by ledger, at most as many as the limit says.
+
+        `to_resolve`: also what has been redriven and no member holds.
+        """
         selection, shelf = wanted.selection, self.shelf(wanted)
         left = selection.limit or ENDLESS
         found: dict[LedgerId, list[Range]] = {}
@@ -118,7 +123,7 @@ class DeadLetterView:
                 for low, end in self._parked.wanted(
                     shelf, partition, selection, with_resolved=False
                 )
-                for run in ledger.state.parked.within(low, end)
+                for run in (resolvable if to_resolve else parked_ranges)(ledger, low, end)
             ]
             if selection.needs_records:
                 offsets: list[int] = []
@@ -136,12 +141,12 @@ class DeadLetterView:
     async def resolve(
         self, wanted: DeadLetterFilter, *, is_discard: bool = False, is_dry_run: bool = False
     ) -> int:
-        """Settles what is meant and parked, without delivering it; returns how many.
+        """Settles what is meant and no member holds, without delivering it; returns how many.
 
         `is_discard` says in the log that they were given up.
         """
         count = 0
-        for ledger_id, ranges in (await self.find_parked(wanted)).items():
+        for ledger_id, ranges in (await self.find_parked(wanted, to_resolve=True)).items():
             decided = decide_resolve(self._groups.ledger(ledger_id), ranges)
             resolved = [
                 one for event in decided if isinstance(event, Discarded) for one in event.ranges

@@ -149,7 +149,10 @@ def resolve(
     server: ServerOption = DEFAULT_SERVER,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Settle dead letters for good, without delivering them again."""
+    """Settle dead letters for good, without delivering them again.
+
+    Parked ones, and those that were redriven and that no member holds.
+    """
     wanted = Wanted(group, topic, partition, offsets, since, until, reason, key, limit, blocked)
     wanted.say_zones()
     word = "discard" if discard else "resolve"
@@ -172,7 +175,7 @@ def resolve(
         write_json({"count": str(done), "discard": discard, "dry_run": dry_run})
         return
     if not done:
-        wanted.say_none("is parked")
+        wanted.say_none("can be resolved")
     did = f"would {word}" if dry_run else "discarded" if discard else "resolved"
     write(f"{did} {counted(done, wanted.noun)}\n")
 

@@ -176,6 +176,7 @@ class DeadLetterAdmin:
     ) -> int:
         """Settles them for good without delivering them; returns how many.
 
+        Those that a member holds, after a redrive, are left alone.
         `discard`: they are given up, rather than dealt with elsewhere.
         """
         request = pb.ResolveDeadLettersRequest(

@@ -176,7 +176,7 @@ class Redriven(NamedTuple):
 
 
 class Discarded(NamedTuple):
-    """An operator gave parked records up."""
+    """An operator gave these up: parked records, or dead letters that no member holds."""
 
     ranges: Ranges
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from logbroker.errors import InvalidError
 from logbroker.group.ledger import Ledger
-from logbroker.group.ledger_events import LedgerEvent
+from logbroker.group.ledger_events import Discarded, LedgerEvent
 from logbroker.group.redrive import Redrive, Walk
 from logbroker.record.offset_ranges import OffsetRanges, Range, joined
 
@@ -78,13 +78,28 @@ def decide_redrive_step(
     return RedriveStep(ledger.decide_redrive(chosen), next_offset, redriven)
 
 
+def resolvable(ledger: Ledger, first: int, end: int) -> list[Range]:
+    """Returns what an operator may settle: of dead letters all that no member holds, else parked.
+
+    A redrive that was a mistake can be taken back this way.
+    """
+    state = ledger.state
+    if not state.is_parked_from_birth:
+        return state.parked.within(first, end)
+    found = OffsetRanges(state.settled.gaps(max(first, state.committed), end))
+    for lease in state.leases.all():
+        found.remove_all(lease.held.ranges())
+    return found.ranges()
+
+
 def decide_resolve(ledger: Ledger, ranges: Sequence[Range]) -> list[LedgerEvent]:
-    """Returns parked records as given up by an operator. What is not parked is left alone."""
+    """Returns what is `resolvable` as given up by an operator; the rest is left alone."""
     for first, end in ranges:
         if not 0 <= first < end:
             message = f"a range is from an offset up to a greater one, not {first} to {end}"
             raise InvalidError("INVALID_OFFSET", message, first=first, end=end)
-    return ledger.decide_discard(ranges)
+    found = tuple(run for first, end in ranges for run in resolvable(ledger, first, end))
+    return [Discarded(found)] if found else []
 
 
 def _count(ranges: Sequence[Range]) -> int:

@@ -76,6 +76,9 @@ TRANSITIONS: dict[tuple[State, Cause], State] = {
     (State.WAITING, Cause.DUE): State.AVAILABLE,
     (State.PARKED, Cause.REDRIVE): State.AVAILABLE,
     (State.PARKED, Cause.DISCARD): State.SETTLED,
+    (State.AVAILABLE, Cause.DISCARD): State.SETTLED,  # this and the next: of dead letters alone
+    (State.WAITING, Cause.DISCARD): State.SETTLED,
+    (State.SUSPECT, Cause.DISCARD): State.SETTLED,
     **{(state, Cause.COMMIT): State.SETTLED for state in UNSETTLED},
     **{(state, Cause.TRIM): State.SETTLED for state in UNSETTLED},
 }

@@ -98,7 +98,8 @@ class DeadLetterServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResolveDeadLetters(self, request, context):
-        """Settles dead letters for good, without delivering them. What was blocked behind them goes on.
+        """Settles dead letters for good, without delivering them: parked ones, and those that were
+        redriven and that no member holds. What was held or blocked behind them goes on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -4,12 +4,18 @@ import pytest
 from server.calls import refusal, serving
 from server.members import REJECT, RETRY, member_of, member_on, publish
 
-from cases.grouped import check_nothing_left, letters_of
+from cases.grouped import calls_to, check_nothing_left, letters_of, make_topic
 from logbroker.testing.clock import ManualClock
+from logbroker.testing.running_broker import BrokerProcess
 from logbroker.v1 import dead_letter_service_pb2 as dlq
 from logbroker.v1 import group_pb2
 from logbroker.v1.group_service_pb2 import ExplainRequest
-from logbroker.v1.topic_service_pb2 import DeleteTopicRequest, GetTopicRequest, ListTopicsRequest
+from logbroker.v1.topic_service_pb2 import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    GetTopicRequest,
+    ListTopicsRequest,
+)
 
 DEAD = "a.g.dlq"
 
@@ -106,3 +112,48 @@ async def test_c37_a_dead_letter_topic_that_is_deleted_in_use_is_made_again_and_
         assert letter.source_offset == 2
         assert await end_of(calls, DEAD) == 1
         await check_nothing_left(calls)
+
+
+async def test_c37_a_name_that_another_topic_has_keeps_the_record_where_it_is_and_says_so():
+    clock = ManualClock()
+    async with serving(partition_count=1, clock=clock) as calls:
+        async with member_on(calls, lease_ms=1_000, max_failures=1) as member:
+            await publish(calls, b"m")
+            await clock.advance(1_000)
+            held = await member.delivery()
+            await calls.topics.CreateTopic(CreateTopicRequest(topic=DEAD, partition_count=1))
+            refused = await member.settle(held, REJECT, reason="bad")
+            assert refused.error.reason == "TOPIC_ALREADY_EXISTS"
+            assert await end_of(calls, DEAD) == 0
+            for _ in range(3):
+                await clock.advance(10_000)
+                assert await state_in(calls, 0, "g", "a") == "leased", "slowly tried again"
+            await calls.topics.DeleteTopic(DeleteTopicRequest(topic=DEAD))
+            await clock.advance(10_000)
+            assert await state_in(calls, 0, "g", "a") == "dead_lettered"
+            assert await end_of(calls, DEAD) == 1
+        [letter] = await letters_of(calls)
+        assert letter.reason.startswith("lease expired")
+        await check_nothing_left(calls)
+
+
+@pytest.mark.slow
+async def test_c37_a_topic_deleted_in_use_and_kills_leave_each_record_given_up_since_once(tmp_path):
+    with BrokerProcess(tmp_path / "data") as broker:
+        for round_number in range(3):
+            async with calls_to(broker.address) as calls:
+                if not round_number:
+                    await make_topic(calls)
+                member = await member_of(calls)
+                await dead(calls, member, 5)
+                await calls.topics.DeleteTopic(DeleteTopicRequest(topic=DEAD))
+                assert not await letters_of(calls)
+                await dead(calls, member, 5)
+                broker.kill()
+            broker.start()
+            async with calls_to(broker.address) as calls:
+                first = 10 * round_number + 5
+                offsets = [letter.source_offset for letter in await letters_of(calls)]
+                assert offsets == list(range(first, first + 5))
+                assert await end_of(calls, DEAD) == 5
+                await check_nothing_left(calls)

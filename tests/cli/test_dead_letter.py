@@ -138,7 +138,7 @@ def test_blocked_records_are_listed_shown_and_moved_where_they_are(
     assert done.out == "resolved 2 blocked records\n"
     nothing = command("dlq", "resolve", *there, "--blocked", "--yes")
     assert nothing.out == "resolved 0 blocked records\n"
-    assert nothing.err == f"no blocked record of group {group} in {numbered} is parked\n"
+    assert nothing.err == f"no blocked record of group {group} in {numbered} can be resolved\n"
 
 
 @pytest.mark.slow

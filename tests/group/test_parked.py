@@ -9,9 +9,9 @@ from logbroker.group import redrive
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import Moment
 from logbroker.group.parked import decide_redrive_step, decide_resolve, parked_counts
-from logbroker.group.record_state import Cause
+from logbroker.group.record_state import Cause, State
 from logbroker.group.redrive import DeadLetterFacts, Redrives, RedriveState, Selection
-from logbroker.group.retry_policy import RetryPolicy
+from logbroker.group.retry_policy import Exhausted, RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
 from logbroker.group.snapshot import snapshot
 
@@ -85,13 +85,36 @@ def test_what_waits_or_is_suspect_does_not_stop_for_the_parked_before_it():
     assert lease(ledger, 3) == ((6, 7),)
 
 
-def test_an_operator_gives_up_what_is_parked_and_nothing_else():
-    ledger = new_ledger()
-    ledger.apply_all(ledger.decide_redrive([(1, 2)]), NOW)
-    ledger.apply_all(decide_resolve(ledger, [(0, 3)]), NOW)
-    assert parked_counts(ledger, 0, 10) == (7, 1, 2)
+@pytest.mark.parametrize("order", [Order.PARTITION, Order.NONE])
+def test_an_operator_gives_up_all_that_no_member_holds(order):
+    ledger = Ledger(
+        GroupSettings(order=order, retry=RetryPolicy(max_failures=2)), is_parked_from_birth=True
+    )
+    ledger.apply_all(ledger.decide_redrive([(1, 6)]), NOW)
+    assert lease(ledger, 1, max_count=2) == ((1, 3),)
+    settle(ledger, 1, 2, 3, Cause.RETRY)
+    assert ledger.state.state_of(2) is State.WAITING
+    ledger.apply_all(decide_resolve(ledger, [(0, 4), (5, 7)]), NOW)
+    assert ledger.state.waiting.offsets.count == 0
+    states = [ledger.state.state_of(at) for at in range(8)]
+    done, free, held, parked = State.SETTLED, State.AVAILABLE, State.LEASED, State.PARKED
+    assert states == [done, held, done, done, free, done, done, parked]
+    settle(ledger, 1, 1, 2, Cause.ACKNOWLEDGE)
+    assert lease(ledger, 2) == ((4, 5),)
+    assert decide_resolve(ledger, [(0, 4)]) == []
     with pytest.raises(InvalidError):
         decide_resolve(ledger, [(3, 3)])
+
+
+def test_of_what_is_blocked_an_operator_gives_up_nothing_else():
+    retry = RetryPolicy(max_failures=1, exhausted=Exhausted.BLOCK)
+    ledger = Ledger(GroupSettings(order=Order.NONE, retry=retry))
+    lease(ledger, 1)
+    settle(ledger, 1, 3, 5, Cause.REJECT)
+    settle(ledger, 1, 0, 1, Cause.RELEASE)
+    ledger.apply_all(decide_resolve(ledger, [(0, 4)]), NOW)
+    states = [ledger.state.state_of(at) for at in range(5)]
+    assert states == [State.AVAILABLE, State.LEASED, State.LEASED, State.SETTLED, State.PARKED]
 
 
 def test_retention_removes_resolved_and_parked_ones_and_counts_neither():

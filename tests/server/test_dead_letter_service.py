@@ -209,6 +209,24 @@ async def test_a_dry_run_counts_also_while_a_redrive_of_the_same_records_runs():
         assert (await redrive(calls, dry_run=True)).selected_count == 9
 
 
+async def test_a_redrive_by_mistake_is_taken_back_but_for_what_members_hold():
+    async with serving(partition_count=1) as calls:
+        async with member_on(calls) as member:
+            await dead(calls, member, 5)
+        await redrive(calls, limit=4)
+        await until(lambda: calls.broker.list_redrives("g")[0].redrive.state == "done")
+        async with member_on(calls, limits=1) as member:
+            held = await member.delivery()
+            assert held.values == [b"0"]
+            resolve = pb.ResolveDeadLettersRequest(filter=filter_of())
+            assert (await calls.dead_letters.ResolveDeadLetters(resolve)).count == 4
+            states = [letter.state for letter in await letters(calls)]
+            assert states == ["leased", *["resolved"] * 4]
+            result = await member.settle(held)
+            assert not result.HasField("error")
+        assert {letter.state for letter in await letters(calls)} == {"resolved"}
+
+
 async def test_a_redrive_of_nothing_is_done_at_once():
     async with serving(partition_count=1) as calls, member_on(calls) as member:
         await dead(calls, member, 3)
