@@ -82,7 +82,7 @@ def attached(server: str, group: str, topic: str) -> Iterator[BlockingConsumer]:
     """A member of the group, in this process, that holds what it is given."""
     with BlockingClient(server) as client:
         consumer = client.consumer(
-            group, topic, auto_settle=False, max_outstanding_records=1, client_id="\x1b[31mx"
+            group, topic, auto_settle=False, max_outstanding_records=1, client_id="worker é"
         )
         with consumer:
             yield consumer

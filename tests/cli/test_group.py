@@ -152,8 +152,7 @@ def test_c23_a_member_that_has_consumed_nothing_is_listed_with_its_partition(
         assert (progress["committed_offset"], progress["lag"]) == (None, "20")
         assert progress["lag_from"] == "start"
         ran = command("group", "describe", group)
-    assert r"\x1b[31mx" in ran.out
-    assert "\x1b" not in ran.out
+    assert "worker é" in ran.out
     assert "none: nothing is settled there yet" in ran.out
 
 
