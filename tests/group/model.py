@@ -16,6 +16,7 @@ class Entry:
     token: int = 0
     due_ms: int = 0
     is_marked: bool = False
+    redrives: int = 0
 
 
 @dataclass
@@ -26,6 +27,8 @@ class Model:
     max_failures: int
     hopeless: State
     holds: bool = False
+    parks_from_birth: bool = False
+    """Of a dead-letter topic: what is parked is in nobody's way."""
     keys: list[bytes | None] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     members: dict[int, str] = field(default_factory=dict)
@@ -34,7 +37,8 @@ class Model:
 
     def write(self, keys: list[bytes | None]) -> None:
         self.keys += keys
-        self.entries += [Entry() for _ in keys]
+        state = State.PARKED if self.parks_from_birth else State.AVAILABLE
+        self.entries += [Entry(state) for _ in keys]
 
     def held_by(self, token: int) -> list[int]:
         return [at for at, entry in enumerate(self.entries) if entry.token == token != 0]
@@ -57,6 +61,8 @@ class Model:
         before = self.entries[:at]
         if self.order is Order.NONE:
             return False
+        if self.parks_from_birth:
+            return self._must_wait_among_dead_letters(at)
         if self.order is Order.PARTITION:
             return any(other < at for other in self.held) or any(
                 entry.state not in (State.SETTLED, State.LEASED) for entry in before
@@ -66,6 +72,21 @@ class Model:
             return True
         same = [entry for entry, other in zip(before, self.keys, strict=False) if other == key]
         return key is not None and any(entry.state is not State.SETTLED for entry in same)
+
+    def _must_wait_among_dead_letters(self, at: int) -> bool:
+        if self.order is Order.KEY:
+            same = [entry for entry, key in zip(self.entries, self.keys, strict=True)
+                    if key is not None and key == self.keys[at]]  # fmt: skip
+            return any(entry.state is State.LEASED for entry in same)
+        passed = State.SETTLED, State.LEASED, State.PARKED
+        return any(entry.state not in passed for entry in self.entries[:at])
+
+    def redrive(self, at: int) -> None:
+        """Makes a parked record available, with fresh failures."""
+        entry = self.entries[at]
+        assert entry.state is State.PARKED, "only what is parked is redriven"
+        entry.state, entry.failures, entry.is_marked = State.AVAILABLE, 0, False
+        entry.redrives += 1
 
     def lease(self, token: int, member: str, offsets: list[int]) -> None:
         self.members[token] = member
@@ -96,6 +117,8 @@ class Model:
                     self.held.add(at)
             else:
                 entry.state, entry.is_marked = State.PARKED, False
+                if self.parks_from_birth:
+                    entry.failures = 0
         else:
             entry.state, entry.due_ms = State.WAITING, due_ms
 

@@ -1,4 +1,4 @@
-"""What happens in a run, as its members and producers see it, in the order in which they do."""
+"""What happens in a run, as its members and producers see it, and when."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -21,10 +21,22 @@ class Answer(StrEnum):
     REJECT = "reject"
 
 
+class How(StrEnum):
+    """How a member ends."""
+
+    LEFT = "left"
+    """In order, and it has heard everything it was told until then."""
+    VANISHED = "vanished"
+    """Its stream was cut, or its process killed; or that is how it looks to the broker."""
+    LOST = "lost"
+    """The broker went away, or nobody knows what it heard at last."""
+
+
 class Stored(NamedTuple):
     """A producer was told that its record is kept."""
 
     place: Place
+    key: bytes | None
     value: bytes
 
 
@@ -71,6 +83,8 @@ class Refused(NamedTuple):
     member: str
     token: int
     place: Place
+    was_told: bool | None = True
+    """Whether its member had been told, as a stream must be; None: nobody knows."""
 
 
 class TakenBack(NamedTuple):
@@ -82,18 +96,58 @@ class TakenBack(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A member left, vanished, or lost the broker: its leases are void."""
+    """A member is over: its leases are void."""
 
     member: str
+    how: How = How.VANISHED
 
 
 class BrokerKilled(NamedTuple):
     """The broker's process ended without a word."""
 
 
+class RedriveAsked(NamedTuple):
+    """Somebody asked for a redrive; it may run, or be refused, or nobody knows."""
+
+
+class Reset(NamedTuple):
+    """The group, without members then, was moved in a partition."""
+
+    topic: str
+    partition: int
+    from_offset: int
+    to_offset: int
+
+
+class Trimmed(NamedTuple):
+    """The log of a partition begins here now; all below was settled by every group."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
 Event = (
-    Stored | Received | Begun | Answered | Confirmed | Refused | TakenBack | Ended | BrokerKilled
+    Stored
+    | Received
+    | Begun
+    | Answered
+    | Confirmed
+    | Refused
+    | TakenBack
+    | Ended
+    | BrokerKilled
+    | RedriveAsked
+    | Reset
+    | Trimmed
 )
+
+
+class Noted(NamedTuple):
+    """An event and when it was noted, on the machine's monotonic clock."""
+
+    at_ns: int
+    event: Event
 
 
 class Letter(NamedTuple):
@@ -102,7 +156,10 @@ class Letter(NamedTuple):
     place: Place
     source: Place
     state: str
+    failures: int
+    """Before it came there."""
     redrives: int
+    key: bytes | None
     value: bytes
 
 
@@ -112,5 +169,9 @@ class Outcome(NamedTuple):
     log: dict[Place, tuple[bytes | None, bytes]]
     """Key and value of every record that can be read."""
     states: dict[Place, str]
-    """Of the log's records for the group: `settled`, `parked` or `pending`, whichever it is."""
+    """Of the log's records for the group: `settled` or `pending`, whichever it is."""
     letters: list[Letter]
+    redriven: int = 0
+    """How many records its redrives say they have made available, together."""
+    expired_unsettled: int = 0
+    """How many records retention removed before they were settled."""
