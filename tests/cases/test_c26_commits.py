@@ -73,6 +73,22 @@ async def test_c26_a_rewind_is_allowed_and_automatic_commits_never_rewind():
             assert (await member.delivery()).offsets == list(range(3, 10))
 
 
+async def test_c26_a_live_member_sees_a_rewind_and_an_automatic_commit_makes_none():
+    async with serving(partition_count=1) as calls, member_on(calls) as member:
+        await publish(calls, *[b"v"] * 10)
+        held = await member.delivery()
+        await member.settle(held, end=8)
+        assert await commit(calls, 3, is_automatic=True) == 8
+        assert not member.taken_back
+        assert await commit(calls, 3) == 3
+        again = await member.delivery()
+        assert again.offsets == list(range(3, 10))
+        assert member.taken_back == [(held.token, 8, 10)]
+        assert (await member.settle(held, first=8, end=10)).error.reason == "LEASE_LOST"
+        assert await committed(calls) == 3
+        assert (await member.settle(again)).committed_offset == 10
+
+
 async def test_c26_a_reset_of_a_live_group_is_refused_unless_forced_and_then_fences_members():
     async with serving(partition_count=1) as calls, member_on(calls) as member:
         await publish(calls, *[b"v"] * 10)

@@ -16,6 +16,7 @@ from cases.grouped import (
     until_members,
 )
 from cases.watching import becomes_true
+from cases.zombie import Zombie
 from logbroker.testing.clock import ManualClock
 from logbroker.testing.running_broker import BrokerProcess
 from logbroker.v1 import group_pb2
@@ -60,6 +61,34 @@ async def test_c36_attempts_are_counted_over_killed_consumers_and_a_killed_broke
             await publish(calls, b"good")
             async with member_on(calls) as member:
                 assert (await member.delivery()).values == [b"good"]
+
+
+@pytest.mark.slow
+async def test_c36_processes_that_a_record_kills_are_counted_as_well(tmp_path):
+    with BrokerProcess(Path(tmp_path) / "data") as broker:
+        async with calls_to(broker.address) as calls:
+            await make_topic(calls)
+            async with member_on(calls, limits=0, max_failures=3, retry_initial_ms=20):
+                pass  # makes the group
+            await publish(calls, b"poison")
+            begun = []
+            for _ in range(3):
+                zombie = await Zombie.start(broker.address)
+                begun.append(await zombie.hear())
+                await zombie.end()
+            assert begun == [["begun", "0", "1"], ["begun", "0", "2"], ["begun", "0", "3"]]
+
+            async def is_dead() -> bool:
+                return bool(await letters_of(calls))
+
+            await becomes_true(is_dead, "it is a dead letter")
+            await publish(calls, b"good")
+            zombie = await Zombie.start(broker.address)
+            assert await zombie.hear() == ["begun", "1", "1"]
+            zombie.tell("ack")
+            assert await zombie.hear() == ["settled", "1"]
+            await zombie.end()
+            await check_nothing_left(calls)
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=NAMES)

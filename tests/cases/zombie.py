@@ -1,10 +1,10 @@
 """A consumer in a process of its own, which says what it does; a test stops and kills it.
 
-    python -m tests.cases.zombie ADDRESS GROUP TOPIC
+    python -m tests.cases.zombie ADDRESS GROUP TOPIC [auto]
 
 A line `joined`, then for each record `begun OFFSET NUMBER`; it goes on when it reads a line:
-`ack`, `hold` (nothing is settled) or `close`. What became of an acknowledgement is said as
-`settled OFFSET` or `lost OFFSET REASON`.
+`ack`, `hold` (nothing is settled; with `auto`: it counts as done) or `close`. What became of
+an acknowledgement is said as `settled OFFSET` or `lost OFFSET REASON`; at the end `closed`.
 """
 
 import asyncio
@@ -26,23 +26,24 @@ def say(*words: object) -> None:
     print(*words, flush=True)
 
 
-async def main(address: str, group: str, topic: str) -> None:
+async def main(address: str, group: str, topic: str, *options: str) -> None:
     """Consumes as it is told."""
     async with Client(address) as client:
-        consumer = client.consumer(group, topic, auto_settle=False)
+        consumer = client.consumer(group, topic, auto_settle="auto" in options)
         async with consumer:
             say("joined")
             async for record in consumer:
                 say("begun", record.offset, record.delivery_number)
                 word = await read_line()
                 if word == "close" or not word:
-                    return
+                    break
                 if word == "ack":
                     try:
                         await consumer.acknowledge(record)
                         say("settled", record.offset)
                     except LogbrokerError as error:
                         say("lost", record.offset, error.reason)
+        say("closed")
 
 
 class Zombie:
@@ -52,10 +53,12 @@ class Zombie:
         self.process = process
 
     @classmethod
-    async def start(cls, address: str, group: str = "g", topic: str = "a") -> "Zombie":
+    async def start(
+        cls, address: str, *options: str, group: str = "g", topic: str = "a"
+    ) -> "Zombie":
         """Starts one, and waits until it is a member."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.cases.zombie", address, group, topic,
+            sys.executable, "-m", "tests.cases.zombie", address, group, topic, *options,
             stdin=PIPE, stdout=PIPE, cwd=Path(__file__).parents[2],
         )  # fmt: skip
         zombie = cls(process)
