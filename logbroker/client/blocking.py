@@ -118,7 +118,9 @@ class BlockingClient:
             self._thread.stop()
 
     def _last_chance(self) -> None:
-        """Waits a little for what is not sent when the program ends."""
+        """Leaves groups, and waits a little for what is not sent, when the program ends."""
+        with suppress(TimeoutError, LogbrokerError):
+            self._thread.wait(self._client.leave_groups(), EXIT_FLUSH_MS)
         waits = (producer.wait_answered(EXIT_FLUSH_MS) for producer in self._producers)
         with suppress(TimeoutError):
             self._thread.wait(_all(waits), EXIT_FLUSH_MS)

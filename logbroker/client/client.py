@@ -1,5 +1,6 @@
 """Client: the way to one broker. Everything else is made by it."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -36,7 +37,8 @@ MAX_RESPONSE_BYTES = BATCH_BYTES_CEILING + RESPONSE_BYTES
 class Client:
     """A broker's client. Connects when first used, and again after the broker restarts.
 
-    Use it as a context manager: leaving it flushes its producers. It belongs to the event
+    Use it as a context manager: leaving it flushes its producers, and its consumers and
+    workers leave their groups. It belongs to the event
     loop and to the process in which it is used; in a child process it raises
     PreconditionError CLIENT_CLOSED at once.
     """
@@ -68,6 +70,7 @@ class Client:
         self._producers: WeakSet[Producer] = WeakSet()
         self._readers: WeakSet[Reader] = WeakSet()
         self._consumers: WeakSet[Consumer] = WeakSet()
+        self._workers: WeakSet[Worker] = WeakSet()
 
     def producer(
         self,
@@ -193,13 +196,15 @@ class Client:
             instance_id=instance_id,
             max_processing_ms=max_processing_ms,
         )
-        return Worker(
+        worker = Worker(
             self._connection,
             consumer_settings,
             handler,
             concurrency=concurrency,
             cancel_lost=cancel_lost,
         )
+        self._workers.add(worker)
+        return worker
 
     def handles(
         self, group: str, topics: str | Sequence[str], **options: Any
@@ -234,7 +239,7 @@ class Client:
         self._connection.check_open()
 
     async def close(self) -> None:
-        """Flushes the producers, then ends everything, whatever `flush` raises."""
+        """Leaves all groups, flushes the producers, and ends everything, whatever that raises."""
         await self._close(is_clean=True)
 
     async def __aenter__(self) -> Self:
@@ -249,13 +254,22 @@ class Client:
     ) -> None:
         await self._close(is_clean=error is None)
 
+    async def leave_groups(self) -> None:
+        """Closes consumers and workers, all at once: what they hold is given back, uncounted."""
+        members: list[Consumer | Worker] = [*self._consumers, *self._workers]
+        for result in await asyncio.gather(
+            *(member.close() for member in members), return_exceptions=True
+        ):
+            if isinstance(result, Exception):
+                raise result
+
     async def _close(self, *, is_clean: bool) -> None:
         try:
-            for consumer in list(self._consumers):
-                await consumer.close()
+            await self.leave_groups()
             for producer in list(self._producers):
                 await (producer.close() if is_clean else producer.abandon())
         finally:
+            await self.leave_groups()  # if the first time was cancelled
             for reader in list(self._readers):
                 await reader.close()
             for producer in list(self._producers):

@@ -98,18 +98,20 @@ class Consumer:
         return self
 
     async def close(self) -> None:
-        """Settles what counts as done, gives back the rest, and leaves the group."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        if self._ticking:
-            self._ticking.cancel()
-        if self.settings.auto_settle:
-            self._settle_done()
-        self._note_handed()
-        self.cursor.drop()
-        self._buffer.clear()
-        self.wake()
+        """Settles what counts as done, gives back the rest, and leaves the group.
+
+        Cancelled meanwhile, it goes on in the background; closing again waits for that.
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            if self._ticking:
+                self._ticking.cancel()
+            if self.settings.auto_settle:
+                self._settle_done()
+            self._note_handed()
+            self.cursor.drop()
+            self._buffer.clear()
+            self.wake()
         await self._member.leave()
 
     # Settling
@@ -262,7 +264,11 @@ class Consumer:
         return False
 
     async def __aenter__(self) -> Self:
-        return await self.open()
+        try:
+            return await self.open()
+        except BaseException:
+            await self.close()  # else it stays a member, or becomes one
+            raise
 
     async def __aexit__(
         self,

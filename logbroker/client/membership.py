@@ -119,13 +119,13 @@ class Membership:
             raise self.failure.again()
 
     async def leave(self) -> None:
-        """Sends what is answered, releases the rest, and ends."""
+        """Sends what is answered, releases the rest, and ends: within LEAVE_MS."""
         self._is_leaving = True
         self._wake.set()
         if self._task is None or self.failure is not None:
             return
         with suppress(TimeoutError):
-            await self._clock.wait_for(asyncio.shield(self._task), LEAVE_MS)
+            await self._clock.wait_for(asyncio.wait({self._task}), LEAVE_MS)
         await self.end()
 
     async def end(self) -> None:

@@ -18,6 +18,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -36,6 +37,8 @@ from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.v1 import consume_service_pb2 as pb
 
+CLOSE_MS = 5_000
+"""How long handlers may run on when the client is closed under their worker."""
 TURN_RECORDS = 32
 """After so many records a runner lets others run, whatever its handler does."""
 
@@ -74,6 +77,10 @@ class Runner:
         """Its record was, while its handler runs on."""
 
 
+class NoMoreThreads(BaseException):
+    """The program ends, and nothing can be begun any more. Not a failure of the handler."""
+
+
 class Worker:
     """Handles the records of a group. Made by `Client.worker`, also as a decorator.
 
@@ -109,7 +116,7 @@ class Worker:
         self._cancel_lost = cancel_lost
         self._is_async = is_async(handler)
         self._pool: ThreadPoolExecutor | None = None
-        self._has_begun = asyncio.Event()
+        self._has_ended = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._was_run = self._is_stopping = self._is_stuck = False
         self._delivered = self._done = self._retried = self._rejected = self._late = 0
@@ -139,9 +146,12 @@ class Worker:
         finally:
             self._is_stopping = True
             self._lanes.clear()
-            await self._member.leave()
-            if self._pool is not None:
-                self._pool.shutdown(wait=False, cancel_futures=True)
+            try:
+                await self._member.leave()
+            finally:
+                if self._pool is not None:
+                    self._pool.shutdown(wait=False, cancel_futures=True)
+                self._has_ended.set()
 
     def stop(self) -> None:
         """Begins nothing more; what is not begun is given back at once. `run` returns then."""
@@ -149,6 +159,17 @@ class Worker:
             self._is_stopping = True
             self._give_back()
             self._wake(len(self._idle))
+
+    async def close(self) -> None:
+        """Stops, waits a while for handlers that run, and leaves the group.
+
+        What they have not finished in CLOSE_MS is given back, and their answers come too late.
+        """
+        self.stop()
+        if self._was_run:
+            with suppress(TimeoutError):
+                await self._clock.wait_for(self._has_ended.wait(), CLOSE_MS)
+        await self._member.leave()
 
     def stats(self) -> WorkerStats:
         """Returns what it has done so far."""
@@ -163,7 +184,11 @@ class Worker:
         )
 
     async def __aenter__(self) -> Self:
-        await self._member.join()
+        try:
+            await self._member.join()
+        except BaseException:
+            await self._member.leave()  # else it becomes a member that nobody runs
+            raise
         self._running = asyncio.create_task(self.run(), name=f"worker of {self.settings.group}")
         return self
 
@@ -230,6 +255,12 @@ class Worker:
                     await handle(record)
                 if runner.is_late:
                     self._is_only_late(runner)  # it ended in spite of being cancelled
+            except NoMoreThreads:
+                runner.record = None
+                offset = record.ledger_offset
+                self._member.release(record.run.lease, [(offset, offset + 1)])
+                self.stop()
+                return
             except asyncio.CancelledError:
                 if not self._is_only_late(runner):
                     raise
@@ -249,7 +280,12 @@ class Worker:
         return runner.task.cancelling() == 0
 
     async def _handle_in_thread(self, record: Delivered) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._pool, self.handler, record)
+        assert self._pool is not None
+        try:
+            running = self._pool.submit(self.handler, record)
+        except RuntimeError as error:  # the interpreter is about to end
+            raise NoMoreThreads from error
+        await asyncio.wrap_future(running)
 
     def _settle(self, runner: Runner, lane: HandlerLane | None, record: Delivered) -> None:
         """Answers by how the handler ended, and lets its lane go on when that is known."""
