@@ -103,7 +103,7 @@ class RedriveInfo:
     resolved_count: int
     """How many of these are settled since."""
     parked_again_count: int
-    """How many of these failed again."""
+    """How many of these failed again and are parked now."""
     started_ms: int
     ended_ms: int
     """0 while it runs."""
