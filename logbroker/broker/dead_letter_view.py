@@ -51,8 +51,8 @@ class DeadLetterView:
 
     def shelf(self, wanted: DeadLetterFilter) -> Shelf | None:
         """Returns where what is meant lies; None where there is nothing yet. NotFoundError."""
-        if not wanted.group or not wanted.topic:
-            message = "name the group, and the topic the dead letters came from"
+        if not wanted.topic:
+            message = "name the topic the dead letters came from"
             raise InvalidError("INVALID_ARGUMENT", message)
         if wanted.selection.partition is not None:
             self._groups.topics.partition(wanted.topic, "", wanted.selection.partition)

@@ -180,7 +180,7 @@ async def test_a_filter_that_can_mean_nothing_is_refused_and_says_why():
             ({"partition": 7}, ("NOT_FOUND", "PARTITION_NOT_FOUND")),
             ({"topic": "a.g.dlq"}, ("NOT_FOUND", "TOPIC_NOT_FOUND")),
             ({"topic": ""}, ("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
-            ({"group": ""}, ("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
+            ({"group": ""}, ("NOT_FOUND", "GROUP_NOT_FOUND")),
             ({"group": "h"}, ("NOT_FOUND", "GROUP_NOT_FOUND")),
             ({"first_offset": 5, "end_offset": 4}, ("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
             ({"limit": -1}, ("INVALID_ARGUMENT", "INVALID_ARGUMENT")),
