@@ -61,6 +61,7 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setting]:
 def calls_by(calls, group: str):
     """Returns every call there is that names a group, those that make one first."""
     which = dlq.DeadLetterFilter(group=group, topic="a")
+    one = consume.Settlement(token=1, first_offset=0, end_offset=1, outcome=REJECT)
     opened = calls.consume.Consume()
     makers = [
         calls.groups.CreateGroup(pb.CreateGroupRequest(group=group)),
@@ -80,9 +81,7 @@ def calls_by(calls, group: str):
         calls.dead_letters.CopyDeadLetters(dlq.CopyDeadLettersRequest(filter=which, to_topic="a")),
         calls.dead_letters.StartRedrive(dlq.StartRedriveRequest(filter=which)),
         calls.dead_letters.ListRedrives(dlq.ListRedrivesRequest(group=group)),
-        calls.consume.Settle(
-            consume.SettleRequest(group=group, settlements=[consume.Settlement(token=1)])
-        ),
+        calls.consume.Settle(consume.SettleRequest(group=group, settlements=[one])),
         calls.consume.Extend(
             consume.ExtendRequest(group=group, extensions=[consume.Extension(token=1)])
         ),
