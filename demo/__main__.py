@@ -37,9 +37,6 @@ def main(arguments: Sequence[str] | None = None, expected: Figures = PUBLISHED) 
     """
     parser = argparse.ArgumentParser(prog="python -m demo", description=__package__)
     parser.add_argument("--data", type=Path, help="another zipped CSV with the same columns")
-    parser.add_argument(
-        "--groups", action="store_true", help="show consumer groups too, which takes a minute more"
-    )
     options = parser.parse_args(arguments)
     screen = Screen(Console())
     structlog.configure(
@@ -49,7 +46,7 @@ def main(arguments: Sequence[str] | None = None, expected: Figures = PUBLISHED) 
     )
     code = 0
     try:
-        tell(options.data or find_data(), expected, screen, has_groups=options.groups)
+        tell(options.data or find_data(), expected, screen)
     except* (NoDataError, FiguresDifferError, LogbrokerError, RuntimeError) as group:
         print(f"\nThe demo failed: {first_of(group)}", file=sys.stderr)
         code = 1
@@ -65,7 +62,7 @@ def first_of(error: BaseException) -> BaseException:
     return error
 
 
-def tell(data: Path, expected: Figures, screen: Screen, *, has_groups: bool) -> None:
+def tell(data: Path, expected: Figures, screen: Screen) -> None:
     """Tells the whole story."""
     started = time.perf_counter()
     screen.title("logbroker: a year of flights out of New York")
@@ -82,18 +79,13 @@ def tell(data: Path, expected: Figures, screen: Screen, *, has_groups: bool) -> 
             seconds = time.perf_counter() - starting
             screen.say(f"listens on {broker.address}, process {broker.pid}, up in {seconds:.1f} s")
             screen.say(f"data directory: {broker.data_dir}")
-            asyncio.run(use(broker, flights, expected, screen, has_groups=has_groups))
+            asyncio.run(use(broker, flights, expected, screen))
     screen.section("Your own broker")
     show_what_next(screen, time.perf_counter() - started)
 
 
 async def use(
-    broker: BrokerProcess,
-    flights: Sequence[Flight],
-    expected: Figures,
-    screen: Screen,
-    *,
-    has_groups: bool,
+    broker: BrokerProcess, flights: Sequence[Flight], expected: Figures, screen: Screen
 ) -> None:
     """Does what a user does with a broker, and what nobody should do to one."""
     async with Client(broker.address) as client:
@@ -117,8 +109,7 @@ async def use(
         screen.say()
         await replay_last(client, TOPIC, 2, screen)
 
-        if has_groups:
-            await use_groups(client, expected, screen)
+        await use_groups(client, expected, screen)
 
         screen.section("Crash: SIGKILL to the broker in the middle of a second run")
         await client.admin.create_topic(SECOND_TOPIC, partition_count=PARTITION_COUNT)
@@ -127,8 +118,7 @@ async def use(
         await prove(client, SECOND_TOPIC, second_run, after, screen)
         screen.say("and the first run, read again from the broker that came back:")
         await replay_all(client, TOPIC, expected, screen, brief=True)
-        if has_groups:
-            await find_groups_where_they_were(client, expected, screen)
+        await find_groups_where_they_were(client, expected, screen)
 
 
 async def use_groups(client: Client, expected: Figures, screen: Screen) -> None:

@@ -57,7 +57,7 @@ def figures_of(file):
 
 
 def test_the_demo_kills_its_broker_and_finds_every_total_as_it_should_be(sample, capsys):
-    assert main(["--groups", "--data", str(sample)], figures_of(sample)) == 0
+    assert main(["--data", str(sample)], figures_of(sample)) == 0
     output = capsys.readouterr().out
     assert "kill -9" in output
     assert "a new broker" in output
