@@ -61,3 +61,24 @@ class SlowEngine(MemoryEngine):
         if not partition.topic.startswith("__") and key not in self._logs:
             self._logs[key] = SlowLog(partition, self._clock)
         return await super().open(partition, config)
+
+
+class PausedLog(SlowLog):
+    """A log whose disk is fast until it is paused."""
+
+    is_paused = False
+
+    def append(self, batch, *, expected_offset=None):
+        appended = super().append(batch, expected_offset=expected_offset)
+        if not self.is_paused:
+            self.flush()
+        return appended
+
+
+class PausedEngine(MemoryEngine):
+    """Its journal of groups is such a log."""
+
+    async def open(self, partition, config):
+        if partition.topic == "__groups" and (partition.topic, 0) not in self._logs:
+            self.journal = self._logs[partition.topic, 0] = PausedLog(partition, self._clock)
+        return await super().open(partition, config)

@@ -44,6 +44,7 @@ from logbroker.limits import DEFAULT_PAGE_SIZE, PAGE_SIZE
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
 from logbroker.storage.engine import Engine
+from logbroker.topic.names import CATALOG_TOPIC, GROUPS_TOPIC, PRODUCERS_TOPIC
 from logbroker.topic.topic import PartitionStatus, Topic, TopicSettings
 
 log = structlog.get_logger()
@@ -74,6 +75,11 @@ class Broker:
         self._produce = Produce(self._catalog, partitions, limits, clock)
         self._fetch = Fetch(self._catalog, partitions, limits, clock)
         self._groups = groups
+        self._failed = {
+            CATALOG_TOPIC: coordinator.has_failed,
+            PRODUCERS_TOPIC: producer_ids.has_failed,
+            GROUPS_TOPIC: groups.has_failed,
+        }
         dead_letters = DeadLetters(groups, coordinator)
         beginning = Beginning(groups, dead_letters)
         leasing = Leasing(groups)
@@ -216,40 +222,49 @@ class Broker:
 
     async def create_group(self, name: str, settings: GroupSettings) -> Group:
         """Creates a group. AlreadyExistsError, InvalidError, ExhaustedError."""
+        self._groups.check()
         return await self._beginning.create(name, settings)
 
     def get_group(self, name: str) -> Group:
         """Returns a group. NotFoundError."""
+        self._groups.check()
         return self._groups.state.catalog.get(name)
 
     def group_members(self, name: str) -> list[tuple[Member, list[tuple[str, int]]]]:
         """Returns the members of a group, and what belongs to each in `partition` order."""
+        self._groups.check()
         return [(one, self.members.ownership.owned_by(one)) for one in self.members.members(name)]
 
     async def group_progress(self, name: str, topic: str = "") -> list[PartitionProgress]:
         """Returns how far a group is; see `ProgressView.progress`."""
+        self._groups.check()
         return await self._progress.progress(name, topic)
 
     def group_dead_letters(self, name: str) -> list[DeadLetterProgress]:
         """Returns what is parked of a group; see `ProgressView.dead_letters`."""
+        self._groups.check()
         return self._progress.dead_letters(name)
 
     async def list_groups(
         self, page_size: int, page_token: str
     ) -> tuple[list[tuple[Group, GroupStats]], str]:
         """Lists groups in pages; see `GroupAdmin.list_page`."""
+        self._groups.check()
         return await self.group_admin.list_page(page_size, page_token)
 
     async def update_group(self, name: str, settings: GroupSettings) -> Group:
         """Changes settings; see `GroupAdmin.update`."""
+        self._groups.check()
         return await self.group_admin.update(name, settings)
 
     async def delete_group(self, name: str, *, is_forced: bool = False) -> None:
         """Deletes a group; see `GroupAdmin.delete`."""
+        self._groups.check()
         await self.group_admin.delete(name, is_forced=is_forced)
 
     async def commit_offsets(self, group: str, commits: Sequence[Commit]) -> list[CommitResult]:
         """Settles all below offsets; see `Offsets.commit`."""
+        self._groups.check()
         return await self._offsets.commit(group, commits)
 
     async def reset_offsets(
@@ -263,16 +278,19 @@ class Broker:
         is_dry_run: bool = False,
     ) -> list[OffsetReset]:
         """Moves a group; see `Offsets.reset`."""
+        self._groups.check()
         return await self._offsets.reset(
             group, topic, partitions, to, is_forced=is_forced, is_dry_run=is_dry_run
         )
 
     async def explain(self, group: str, topic: str, partition: int, offset: int) -> Explained:
         """Says why a record is not delivered; see `Explain.explain`."""
+        self._groups.check()
         return await self._explain.explain(group, topic, partition, offset)
 
     async def join(self, spec: MemberSpec) -> Member:
         """Returns a new member of a group; see `Membership.join`."""
+        self._groups.check()
         return await self.members.join(spec)
 
     async def leave(self, member: Member, *, has_vanished: bool) -> None:
@@ -281,20 +299,24 @@ class Broker:
 
     async def lease(self, spec: LeaseSpec) -> Delivery | None:
         """Leases records without a stream; see `LeaseCalls.lease`."""
+        self._groups.check()
         return await self._lease_calls.lease(spec)
 
     async def settle(self, group: str, settlements: list[Settlement]) -> list[SettleResult]:
         """Takes answers for leased records; returns what became of each once that is true."""
+        self._groups.check()
         return await (await self._settle.settle(group, settlements)).wait_results()
 
     def extend(self, group: str, extensions: list[tuple[int, int]]) -> list[LogbrokerError | None]:
         """Moves deadlines of leases; see `Settle.extend`."""
+        self._groups.check()
         return self._settle.extend(group, extensions)
 
     async def list_dead_letters(
         self, wanted: DeadLetterFilter, *, with_resolved: bool, page_size: int, page_token: str
     ) -> tuple[list[FoundLetter], str]:
         """Lists dead letters in pages; see `DeadLetterView.list_page`."""
+        self._groups.check()
         return await self._view.list_page(
             wanted, with_resolved=with_resolved, page_size=page_size, page_token=page_token
         )
@@ -303,36 +325,43 @@ class Broker:
         self, wanted: DeadLetterFilter, partition: int, offset: int
     ) -> FoundLetter:
         """Returns one dead letter. NotFoundError."""
+        self._groups.check()
         return await self._view.get(wanted, partition, offset)
 
     async def resolve_dead_letters(
         self, wanted: DeadLetterFilter, *, is_discard: bool = False, is_dry_run: bool = False
     ) -> int:
         """Settles dead letters; see `DeadLetterView.resolve`."""
+        self._groups.check()
         return await self._view.resolve(wanted, is_discard=is_discard, is_dry_run=is_dry_run)
 
     async def copy_dead_letters(
         self, wanted: DeadLetterFilter, to_topic: str, *, is_dry_run: bool = False
     ) -> int:
         """Copies dead letters to a topic; see `DeadLetterView.copy`."""
+        self._groups.check()
         return await self._view.copy(wanted, to_topic, is_dry_run=is_dry_run)
 
     async def start_redrive(
         self, wanted: DeadLetterFilter, rate: float = 0, *, is_dry_run: bool = False
     ) -> RedriveProgress:
         """Starts a redrive; see `RedriveJobs.start`."""
+        self._groups.check()
         return await self._redrives.start(wanted, rate, is_dry_run=is_dry_run)
 
     def get_redrive(self, redrive_id: str) -> RedriveProgress:
         """Returns a redrive. NotFoundError."""
+        self._groups.check()
         return self._redrives.get(redrive_id)
 
     def list_redrives(self, group: str) -> list[RedriveProgress]:
         """Returns the redrives of a group, the newest first."""
+        self._groups.check()
         return self._redrives.list_of(group)
 
     async def cancel_redrive(self, redrive_id: str) -> RedriveProgress:
         """Ends a redrive; see `RedriveJobs.cancel`."""
+        self._groups.check()
         return await self._redrives.cancel(redrive_id)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
@@ -371,11 +400,22 @@ class Broker:
             open_stream_count=open_stream_count,
             group_count=len(self._groups.state.catalog.groups()),
             member_count=self.members.count,
+            failed_journals=self.failed_journals(),
         )
 
     async def group_stats(self) -> list[GroupStats]:
-        """Returns how groups are; see `GroupAdmin.stats`."""
+        """Returns how groups are; see `GroupAdmin.stats`. None once their journal has failed."""
+        if self._groups.failure:
+            return []
         return await self.group_admin.stats()
+
+    def failed_journals(self) -> tuple[str, ...]:
+        """Returns what of the broker's own state takes no change until it is started again."""
+        return tuple(name for name, has_failed in self._failed.items() if has_failed.is_set())
+
+    async def wait_failed(self, journal: str) -> None:
+        """Returns once this journal has failed."""
+        await self._failed[journal].wait()
 
     async def close(self) -> None:
         """Finishes changes; saves what the next start would else have to find out again."""

@@ -45,6 +45,7 @@ class Coordinator:
     ) -> None:
         self.catalog = catalog
         self._journal = journal
+        self.has_failed = journal.has_failed
         self._engine = engine
         self._partitions = partitions
         self._producer_ids = producer_ids

@@ -106,7 +106,11 @@ class Groups:
         self.letters = PendingLetters()
         self.on_letter: Callable[[], None] = lambda: None
         self.on_resolved: Callable[[LedgerId], None] = lambda _: None
+        self.on_failure: Callable[[LogbrokerError], None] = lambda _: None
+        """Called when the journal has failed: what is known here is ahead of the disk then."""
+        self.failure: LogbrokerError | None = None
         self._journal = journal
+        self.has_failed = journal.has_failed
         self._later: list[bytes] = []
         self._is_flushing_soon = False
         self._next_token = 1
@@ -115,8 +119,9 @@ class Groups:
         self._tasks: asyncio.TaskGroup | None = None
         self._spawned: set[asyncio.Task[None]] = set()
         self._is_shortening = False
-        self._nothing: Future[Any] = asyncio.get_running_loop().create_future()
-        self._nothing.set_result(None)
+        self._so_far: Future[Any] = asyncio.get_running_loop().create_future()
+        """Done once everything that an answer may rest on is durable."""
+        self._so_far.set_result(None)
 
     @classmethod
     async def open(
@@ -171,6 +176,11 @@ class Groups:
     def moment(self) -> Moment:
         """Returns now."""
         return Moment(self.clock.monotonic_ms(), self.clock.now_ms())
+
+    def check(self) -> None:
+        """Raises UnavailableError (STORAGE_FAILED) once the journal has failed, for good."""
+        if self.failure:
+            raise self.failure.again()
 
     # Who is who
 
@@ -240,15 +250,15 @@ class Groups:
     def commit(self, decided: Sequence[Event], answered: Answered | None = None) -> "Future[Any]":
         """Journals and applies events; what it returns is done once they are as durable as need be.
 
+        So is then what was decided before: an answer that changes nothing may rest on that.
         Raises what the journal does, and nothing has changed then.
         """
         kept = [(event, _keeping(event)) for event in decided]
         written = [events.encode(event) for event, keeping in kept if keeping is not Keeping.NEVER]
-        done = self._nothing
+        done = self._so_far
         if any(keeping is Keeping.FIRST for _, keeping in kept):
-            done = self._journal.append([*self._later, *written])
+            done = self._so_far = self._append([*self._later, *written])
             self._later.clear()
-            done.add_done_callback(_seen)
         elif written:
             self._later += written
             if self._tasks and not self._is_flushing_soon:
@@ -485,9 +495,31 @@ class Groups:
             return
         written, self._later = self._later, []
         try:
-            self._journal.append(written).add_done_callback(_seen)
+            self._append(written)
         except LogbrokerError as error:
             log.warning("deliveries not journaled", reason=error.reason, count=len(written))
+
+    def _append(self, written: Sequence[bytes]) -> "Future[Any]":
+        try:
+            appended = self._journal.append(written)
+        except LogbrokerError as error:
+            self._note_failure(error)
+            raise
+        appended.add_done_callback(self._see)
+        return appended
+
+    def _see(self, done: "Future[Any]") -> None:
+        """Takes note of what became of events that are applied already."""
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, LogbrokerError):
+            self._note_failure(error)
+
+    def _note_failure(self, error: LogbrokerError) -> None:
+        if self._journal.has_failed.is_set() and self.failure is None:
+            message = f"groups serve no more until the broker is started again: {error}"
+            self.failure = UnavailableError("STORAGE_FAILED", message, **error.details)
+            log.error("groups have failed", error=message)
+            self.on_failure(self.failure)
 
     async def _shorten(self) -> None:
         """Writes a snapshot, which tells of dead letters under way, too."""
@@ -521,8 +553,3 @@ def _keeping(event: Event) -> Keeping:
     if isinstance(event, InLedger):
         return KEEPING[type(event.event)]
     return Keeping.LATER if isinstance(event, GroupSeen) else Keeping.FIRST
-
-
-def _seen(done: "Future[Any]") -> None:
-    if not done.cancelled():
-        done.exception()

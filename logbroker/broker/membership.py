@@ -71,6 +71,7 @@ class Membership:
         self._members: dict[str, dict[str, Member]] = {}
         """By group, then by name."""
         self.ownership = Ownership(groups, self.members)
+        groups.on_failure = self._end_all
 
     def members(self, group: str) -> list[Member]:
         """Returns the members of a group, the oldest first."""
@@ -158,6 +159,11 @@ class Membership:
         if live := self._groups.live.get(group):
             for holding in live.holdings.values():
                 holding.end(failure)
+
+    def _end_all(self, failure: LogbrokerError) -> None:
+        """Ends all members, and waits of calls, of all groups."""
+        for group in list(self._groups.live):
+            self.fence(group, failure)
 
     async def topic_grown(self, topic: Topic) -> None:
         """Starts the groups that read it in its new partitions."""

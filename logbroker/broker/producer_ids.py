@@ -36,6 +36,7 @@ class ProducerIds:
     def __init__(self, registry: ProducerRegistry, journal: Journal) -> None:
         self.registry = registry
         self._journal = journal
+        self.has_failed = journal.has_failed
 
     @classmethod
     async def open(cls, engine: Engine, clock: Clock) -> "ProducerIds":

@@ -159,6 +159,7 @@ class Settle:
                 await self._settle_run(run, results, waits)
                 run = Run()
                 results.append(SettleResult(0, error))
+                waits.append(self._groups.commit(()))  # it may rest on what is not yet durable
                 continue
             if stands_alone or run.is_full:
                 await self._settle_run(run, results, waits)
@@ -227,8 +228,7 @@ class Settle:
             return
         try:
             decided = await self._dead_letters.decided(decide)
-            if decided:
-                waits.append(groups.commit(decided, run.answered()))
+            waits.append(groups.commit(decided, run.answered()))
         except LogbrokerError as error:
             if len(run.entries) > 1:
                 await self._settle_alone(run, results, waits)

@@ -32,6 +32,8 @@ class BrokerStats:
     group_count: int = 0
     member_count: int = 0
     """Open `Consume` streams that are members."""
+    failed_journals: tuple[str, ...] = ()
+    """Of the broker's own: they take nothing more since an fsync failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

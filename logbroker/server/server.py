@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
 from logbroker.broker.broker import Broker
@@ -16,6 +16,7 @@ from logbroker.server.consume_service import ConsumeService
 from logbroker.server.dead_letter_service import DeadLetterService
 from logbroker.server.fetch_service import FetchService
 from logbroker.server.group_service import GroupService
+from logbroker.server.health import health_of
 from logbroker.server.interceptors import StatusInterceptor
 from logbroker.server.open_streams import OpenStreams
 from logbroker.server.produce_service import ProduceService
@@ -74,17 +75,17 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
     topics, about = TopicService(broker), BrokerService(broker, streams, version)
     add_TopicServiceServicer_to_server(topics, server)  # type: ignore[no-untyped-call]  # generated
     add_BrokerServiceServicer_to_server(about, server)  # type: ignore[no-untyped-call]  # generated
-    checks = await _add_health(server)
     _add_reflection(server)
-    port = _listen(server, config.grpc)
-    await server.start()
-    try:
-        yield port
-    finally:
-        await checks.enter_graceful_shutdown()
-        streams.stop()
-        await streams.wait_quiet()
-        await server.stop(config.stop_grace_ms / 1_000)
+    async with health_of(server, broker, SERVICES) as checks:
+        port = _listen(server, config.grpc)
+        await server.start()
+        try:
+            yield port
+        finally:
+            await checks.enter_graceful_shutdown()
+            streams.stop()
+            await streams.wait_quiet()
+            await server.stop(config.stop_grace_ms / 1_000)
 
 
 def _listen(server: grpc.aio.Server, address: str) -> int:
@@ -95,14 +96,6 @@ def _listen(server: grpc.aio.Server, address: str) -> int:
     if not port:
         raise UnavailableError("UNREACHABLE", f"cannot listen on {address}", address=address)
     return port
-
-
-async def _add_health(server: grpc.aio.Server) -> health.aio.HealthServicer:
-    checks = health.aio.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
-    for service in ("", *(f"logbroker.v1.{name}" for name in SERVICES)):
-        await checks.set(service, health_pb2.HealthCheckResponse.SERVING)
-    return checks
 
 
 def _add_reflection(server: grpc.aio.Server) -> None:

@@ -6,6 +6,7 @@ first holds nothing, the others the events that make an empty state equal to thi
 lies before a snapshot is trimmed.
 """
 
+import asyncio
 from asyncio import Future
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ import structlog
 
 from logbroker.clock import Clock
 from logbroker.config import Durability, LogConfig
-from logbroker.errors import DataLossError
+from logbroker.errors import DataLossError, LogbrokerError
 from logbroker.limits import BATCH_BYTES_CEILING
 from logbroker.record.batch import Batch
 from logbroker.record.columns import Columns, decode_records, encode_batch
@@ -49,6 +50,8 @@ class Journal:
         self._snapshot_size = 0
         self.damaged: list[tuple[int, int]] = []
         """Ranges of events that replay found damaged, and passed over."""
+        self.has_failed = asyncio.Event()
+        """Its disk has failed: it takes nothing more, and what waited is not known to be kept."""
 
     @classmethod
     async def open(cls, engine: Engine, name: str, clock: Clock) -> "Journal":
@@ -62,7 +65,12 @@ class Journal:
         Raises what `PartitionLog.append` raises, at once or from the future.
         """
         batch = encode_batch(Columns(events), now_ms=self._clock.now_ms())
-        appended = self._log.append(batch)
+        try:
+            appended = self._log.append(batch)
+        except LogbrokerError:
+            self._look()
+            raise
+        appended.add_done_callback(self._look)
         self._since_snapshot += len(events)
         return appended
 
@@ -105,6 +113,11 @@ class Journal:
         """Whether there are so many events that a snapshot would shorten the next replay."""
         return self._since_snapshot > max(SNAPSHOT_EVERY, 2 * self._snapshot_size)
 
+    def _look(self, _: object = None) -> None:
+        """Takes note of a failed disk, before whoever waited for it does."""
+        if self._log.stats().failure:
+            self.has_failed.set()
+
     async def snapshot(self, events: Sequence[bytes]) -> None:
         """Writes the events as a snapshot, then trims what lies before it."""
         values = [b"", *events]
@@ -115,4 +128,7 @@ class Journal:
         columns = Columns(values, [SNAPSHOT_KEY] * len(values))
         appended = self._log.append(encode_batch(columns, now_ms=self._clock.now_ms()))
         self._since_snapshot, self._snapshot_size = 0, len(values)
-        await self._log.trim((await appended).header.base_offset)
+        try:
+            await self._log.trim((await appended).header.base_offset)
+        finally:
+            self._look()

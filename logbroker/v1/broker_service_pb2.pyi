@@ -36,7 +36,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("uptime_ms", "topic_count", "partition_count", "failed_partition_count", "damaged_range_count", "damaged_topics", "torn_bytes", "disk_free_bytes", "open_file_count", "appended_batch_count", "appended_record_count", "appended_bytes", "fetched_bytes", "duplicate_batch_count", "in_flight_bytes", "error_counts", "open_stream_count", "rss_bytes", "group_count", "member_count", "groups")
+    __slots__ = ("uptime_ms", "topic_count", "partition_count", "failed_partition_count", "damaged_range_count", "damaged_topics", "torn_bytes", "disk_free_bytes", "open_file_count", "appended_batch_count", "appended_record_count", "appended_bytes", "fetched_bytes", "duplicate_batch_count", "in_flight_bytes", "error_counts", "open_stream_count", "rss_bytes", "group_count", "member_count", "groups", "failed_journals")
     class ErrorCountsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,7 @@ class GetStatsResponse(_message.Message):
     GROUP_COUNT_FIELD_NUMBER: _ClassVar[int]
     MEMBER_COUNT_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_JOURNALS_FIELD_NUMBER: _ClassVar[int]
     uptime_ms: int
     topic_count: int
     partition_count: int
@@ -86,4 +87,5 @@ class GetStatsResponse(_message.Message):
     group_count: int
     member_count: int
     groups: _containers.RepeatedCompositeFieldContainer[_group_pb2.GroupStats]
-    def __init__(self, uptime_ms: _Optional[int] = ..., topic_count: _Optional[int] = ..., partition_count: _Optional[int] = ..., failed_partition_count: _Optional[int] = ..., damaged_range_count: _Optional[int] = ..., damaged_topics: _Optional[_Iterable[str]] = ..., torn_bytes: _Optional[int] = ..., disk_free_bytes: _Optional[int] = ..., open_file_count: _Optional[int] = ..., appended_batch_count: _Optional[int] = ..., appended_record_count: _Optional[int] = ..., appended_bytes: _Optional[int] = ..., fetched_bytes: _Optional[int] = ..., duplicate_batch_count: _Optional[int] = ..., in_flight_bytes: _Optional[int] = ..., error_counts: _Optional[_Mapping[str, int]] = ..., open_stream_count: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., group_count: _Optional[int] = ..., member_count: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[_group_pb2.GroupStats, _Mapping]]] = ...) -> None: ...
+    failed_journals: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, uptime_ms: _Optional[int] = ..., topic_count: _Optional[int] = ..., partition_count: _Optional[int] = ..., failed_partition_count: _Optional[int] = ..., damaged_range_count: _Optional[int] = ..., damaged_topics: _Optional[_Iterable[str]] = ..., torn_bytes: _Optional[int] = ..., disk_free_bytes: _Optional[int] = ..., open_file_count: _Optional[int] = ..., appended_batch_count: _Optional[int] = ..., appended_record_count: _Optional[int] = ..., appended_bytes: _Optional[int] = ..., fetched_bytes: _Optional[int] = ..., duplicate_batch_count: _Optional[int] = ..., in_flight_bytes: _Optional[int] = ..., error_counts: _Optional[_Mapping[str, int]] = ..., open_stream_count: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., group_count: _Optional[int] = ..., member_count: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[_group_pb2.GroupStats, _Mapping]]] = ..., failed_journals: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -1,0 +1,214 @@
+"""The journal of groups on a disk that fails: nothing is answered that it does not keep."""
+
+import asyncio
+import errno
+import inspect
+from contextlib import asynccontextmanager
+
+import pytest
+
+from logbroker.broker.broker import open_broker
+from logbroker.broker.dead_letter_view import DeadLetterFilter
+from logbroker.broker.lease import LeaseSpec
+from logbroker.broker.membership import MemberSpec
+from logbroker.broker.offsets import Commit
+from logbroker.broker.settle import Settlement
+from logbroker.config import LimitsConfig, LogConfig, StorageConfig
+from logbroker.errors import UnavailableError
+from logbroker.group.record_state import Cause
+from logbroker.group.settings import GroupSettings, Order, Start
+from logbroker.group.start_position import Position
+from logbroker.storage.file.engine import FileEngine
+from logbroker.testing.clock import ManualClock
+from logbroker.testing.faulty_disk import FaultyDisk
+from logbroker.topic.topic import TopicSettings
+from tests.slow_engine import PausedEngine
+
+from .brokers import batch_of, next_delivery, topic_on, values_of
+from .grouped import delivered, member_on, settle
+
+LETTERS = DeadLetterFilter(group="g", topic="a")
+
+
+@asynccontextmanager
+async def broker_in(data_dir, disk):
+    clock = ManualClock()
+    engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock, disk)
+    try:
+        async with open_broker(
+            engine, clock, defaults=LogConfig(), limits=LimitsConfig()
+        ) as broker:
+            broker.clock = clock
+            yield broker
+    finally:
+        await engine.close()
+
+
+VERBS = {
+    "create_group": lambda it: it.create_group("h", GroupSettings()),
+    "get_group": lambda it: it.get_group("g"),
+    "group_members": lambda it: it.group_members("g"),
+    "group_progress": lambda it: it.group_progress("g"),
+    "group_dead_letters": lambda it: it.group_dead_letters("g"),
+    "list_groups": lambda it: it.list_groups(0, ""),
+    "update_group": lambda it: it.update_group("g", GroupSettings(lease_ms=1_000)),
+    "delete_group": lambda it: it.delete_group("g", is_forced=True),
+    "commit_offsets": lambda it: it.commit_offsets("g", [Commit("a", "", 0, 1, False)]),
+    "reset_offsets": lambda it: it.reset_offsets("g", "a", [], Position(Start.EARLIEST)),
+    "explain": lambda it: it.explain("g", "a", 0, 0),
+    "join": lambda it: it.join(MemberSpec(group="g", topics=("a",))),
+    "lease": lambda it: it.lease(LeaseSpec(group="g", topics=("a",))),
+    "settle": lambda it: it.settle("g", [Settlement(1, 0, 1, Cause.ACKNOWLEDGE)]),
+    "extend": lambda it: it.extend("g", [(1, 0)]),
+    "list_dead_letters": lambda it: it.list_dead_letters(
+        LETTERS, with_resolved=True, page_size=0, page_token=""
+    ),
+    "get_dead_letter": lambda it: it.get_dead_letter(LETTERS, 0, 0),
+    "resolve_dead_letters": lambda it: it.resolve_dead_letters(LETTERS),
+    "copy_dead_letters": lambda it: it.copy_dead_letters(LETTERS, "b"),
+    "start_redrive": lambda it: it.start_redrive(LETTERS),
+    "get_redrive": lambda it: it.get_redrive("1"),
+    "list_redrives": lambda it: it.list_redrives("g"),
+    "cancel_redrive": lambda it: it.cancel_redrive("1"),
+}
+
+
+async def reason_of(call):
+    """Returns why the call is refused."""
+    with pytest.raises(UnavailableError) as raised:
+        await _called(call)
+    return raised.value.reason
+
+
+async def _called(call):
+    found = call()
+    return await found if inspect.isawaitable(found) else found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loses_power", [False, True])
+async def test_what_a_failed_fsync_leaves_open_is_never_acknowledged(tmp_path, loses_power):
+    disk = FaultyDisk(tmp_path)
+    async with broker_in(tmp_path, disk) as broker:
+        await broker.create_topic("a", 1, TopicSettings())
+        await broker.produce("a", "", 0, batch_of(*(b"%d" % at for at in range(10))))
+        member = await broker.join(MemberSpec(group="g", topics=("a",)))
+        token, *_ = await delivered(broker, member)
+        [kept] = await settle(broker, member, Cause.ACKNOWLEDGE, token, 0, 3)
+        assert (kept.committed, kept.error) == (3, None)
+        disk.fail("sync", errno.EIO)
+        waiting = asyncio.ensure_future(
+            broker.lease(LeaseSpec(group="g", topics=("a",), wait_ms=60_000))
+        )
+        [lost] = await settle(broker, member, Cause.ACKNOWLEDGE, token, 3, 6)
+        assert lost.error.reason == "STORAGE_FAILED"
+        assert lost.error.may_retry
+        assert not lost.error.no_effect, "it may be on the disk, or not"
+        for verb, call in VERBS.items():
+            assert await reason_of(lambda call=call: call(broker)) == "STORAGE_FAILED", verb
+        assert await reason_of(lambda: waiting) == "STORAGE_FAILED"
+        assert await reason_of(member.next) == "STORAGE_FAILED"
+        await broker.leave(member, has_vanished=True)
+        await broker.clock.advance(60_000)
+        stats = broker.stats()
+        assert (stats.failed_journals, stats.member_count) == (("__groups",), 0)
+        assert await broker.group_stats() == []
+        await broker.produce("a", "", 0, batch_of(b"10"))
+        assert len(await values_of(broker)) == 11, "everything else goes on"
+        (disk.lose_power if loses_power else disk.kill)()
+    async with broker_in(tmp_path, None) as broker, member_on(broker) as member:
+        assert broker.stats().failed_journals == ()
+        found = await next_delivery(broker, member)
+        assert found.runs[0].first in ((3,) if loses_power else (3, 6))
+        [done] = await settle(broker, member, Cause.ACKNOWLEDGE, found.token, 3, 11)
+        assert done.error is None or not loses_power
+
+
+@asynccontextmanager
+async def leased(clock):
+    """Yields a broker, its journal, a member, and the token of its lease on ten records."""
+    engine = PausedEngine(clock)
+    async with topic_on(engine, clock) as broker:
+        await broker.produce("a", "", 0, batch_of(*[b"v"] * 10))
+        async with member_on(broker) as member:
+            token, *_ = await delivered(broker, member)
+            yield broker, engine.journal, member, token
+            engine.journal.is_paused = False
+            engine.journal.flush()
+
+
+async def test_an_answer_that_changes_nothing_waits_for_what_it_rests_on():
+    clock = ManualClock()
+    async with leased(clock) as (broker, journal, member, token):
+        journal.is_paused = True
+        first = asyncio.ensure_future(settle(broker, member, Cause.ACKNOWLEDGE, token, 0, 3))
+        calls = [
+            settle(broker, member, Cause.ACKNOWLEDGE, token, 0, 3),
+            settle(broker, member, Cause.RETRY, token, 0, 3),
+            settle(broker, member, Cause.ACKNOWLEDGE, token + 7, 0, 3),
+            broker.commit_offsets("g", [Commit("a", "", 0, 2, True)]),
+        ]
+        others = [asyncio.ensure_future(call) for call in calls]
+        await clock.advance(0)
+        assert not first.done()
+        assert not any(other.done() for other in others)
+        journal.flush()
+        await clock.advance(0)
+        assert first.done()
+        [again], [late], [never], [automatic] = [await other for other in others]
+        assert (again.error, again.committed) == (None, 3)
+        assert [one.error.reason for one in (late, never)] == ["LEASE_LOST"] * 2
+        assert (automatic.error, automatic.committed) == (None, 3)
+
+
+async def test_an_answer_that_rests_on_what_the_disk_lost_is_none():
+    clock = ManualClock()
+    async with leased(clock) as (broker, journal, member, token):
+        journal.is_paused = True
+        answers = [
+            asyncio.ensure_future(settle(broker, member, Cause.ACKNOWLEDGE, token, 0, 3))
+            for _ in range(2)
+        ]
+        await clock.advance(0)
+        journal.fail()
+        for answer in answers:
+            [result] = await answer
+            assert result.error.reason == "STORAGE_FAILED"
+        assert await reason_of(lambda: broker.get_group("g")) == "STORAGE_FAILED"
+        await clock.advance(60_000)
+        assert broker.stats().failed_journals == ("__groups",)
+
+
+async def test_no_dead_letter_is_written_whose_record_may_come_again():
+    clock = ManualClock()
+    async with leased(clock) as (broker, journal, member, token):
+        await settle(broker, member, Cause.REJECT, token, 0, 1, reason="kept")
+        journal.is_paused = True
+        answer = asyncio.ensure_future(
+            settle(broker, member, Cause.REJECT, token, 1, 2, reason="lost")
+        )
+        await clock.advance(0)
+        journal.fail()
+        await clock.advance(60_000)
+        assert (await answer)[0].error.reason == "STORAGE_FAILED"
+        assert len(await values_of(broker, "a.g.dlq")) == 1
+
+
+@pytest.mark.parametrize("order", list(Order))
+async def test_members_that_leave_a_group_that_has_failed_do_no_harm(order):
+    clock = ManualClock()
+    engine = PausedEngine(clock)
+    async with topic_on(engine, clock, partition_count=4) as broker:
+        for partition in range(4):
+            await broker.produce("a", "", partition, batch_of(*[b"v"] * 10))
+        spec = MemberSpec(group="g", topics=("a",), settings=GroupSettings(order=order))
+        members = [await broker.join(spec) for _ in range(3)]
+        await next_delivery(broker, members[0])
+        engine.journal.fail()
+        [refused] = await broker.commit_offsets("h", [Commit("a", "", 0, 1, False)])
+        assert refused.error.reason == "STORAGE_FAILED"
+        for member in members:
+            assert await reason_of(member.next) == "STORAGE_FAILED"
+            await broker.leave(member, has_vanished=True)
+        await clock.advance(600_000)
+        await broker.produce("a", "", 0, batch_of(b"v"))
