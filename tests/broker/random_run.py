@@ -118,8 +118,8 @@ class RandomRun:
         """Ends the broker in the middle of something: what was confirmed is not forgotten."""
         if self.random.random() < 0.5:
             self._look()
-            answers = self._settle_some
-            doing = self.random.choice([self._publish, answers, answers, self._redrive])
+            answers = [self._settle_some, self._give_up, self._give_up]
+            doing = self.random.choice([self._publish, *answers, self._redrive])
             self.shadows.done["cut off by a crash"] += await self.driven.crash(doing())
             await self._begin_again()
 
@@ -188,8 +188,10 @@ class RandomRun:
     def _look(self) -> None:
         """Takes in what has expired by now, and what has moved to other members."""
         self.shadows.pass_time(self.now_ms)
+        owners: dict[int, str] = {}
         for member in self._members:
             owned = {number for _, number in self.broker.members.ownership.owned_by(member)}
+            owners.update(dict.fromkeys(owned, member.holding.name))
             for one in member.holding.taken_back:
                 place, *_ = self.shadows.leases[one.token]
                 for at in self.shadows[place].model.held_by(one.token):
@@ -198,6 +200,7 @@ class RandomRun:
                         assert place[1] not in owned, f"{at} was taken from its owner"
                         self.shadows[place].lose(at)
                         self.shadows.done["revoked"] += 1
+        self.shadows.check_owners(owners)
         self.shadows.note()
 
     # Members
@@ -296,6 +299,16 @@ class RandomRun:
         leases = self.shadows.leases
         for token in self.random.sample(sorted(leases), min(len(leases), 3)):
             await self._answer(token)
+
+    async def _give_up(self) -> None:
+        """Rejects something that is held."""
+        held = [
+            (token, at)
+            for token, (place, *_) in self.shadows.leases.items()
+            for at in self.shadows[place].model.held_by(token)
+        ]
+        if held:
+            await self._settle(*self.random.choice(held), Cause.REJECT)
 
     async def _answer(self, token: int) -> None:
         """Answers for a record of a lease or, late, for one that it does not hold."""

@@ -59,6 +59,14 @@ class Shadows:
         self[place].lease(token, name, offsets, now_ms)
         self.done["delivered"] += len(offsets)
 
+    def check_owners(self, owners: dict[int, str]) -> None:
+        """Checks that nobody holds anything of what is another one's by now."""
+        for token, (place, name, _) in self.leases.items():
+            is_call = name.startswith("call ")  # what it has, it keeps
+            if not is_call and owners.get(place[1], name) != name:
+                held = self[place].model.held_by(token)
+                assert not held, f"{name} holds {held} of {place}, which is another one's"
+
     def held_by(self, name: str) -> list[tuple[Place, int]]:
         """Returns all that a member holds."""
         return [
