@@ -61,6 +61,7 @@ class Deliveries:
             self.again = OffsetCounts(
                 (start, stop, number)
                 for first, end, number in self.again.runs(committed, self.again.end)
+                if number
                 for start, stop in settled.gaps(first, end)
             )
             self._tidy_from = 2 * len(self.again) + TIDY_FROM
