@@ -61,7 +61,9 @@ class LeaseCalls:
         holding = Holding(f"call-{self._groups.new_token()}", topic_ids, is_stream=False)
         live.holdings[holding.name] = holding
         try:
-            for ledger_id in live.ledgers_of(topic_ids):
+            ledger_ids = live.ledgers_of(topic_ids)
+            self._groups.random.shuffle(ledger_ids)  # else the first would keep others from theirs
+            for ledger_id in ledger_ids:
                 holding.look_into(ledger_id)
             if not spec.wait_ms:
                 return await self._look(holding, spec)
@@ -84,8 +86,9 @@ class LeaseCalls:
         limits = Limits(
             spec.max_records or 1, spec.max_bytes or DEFAULT_BYTES, RESPONSE_BYTES - FIELDS_BYTES
         )
-        while holding.ledgers:
-            ledger_id = next(iter(holding.ledgers))
+        suspects = self._groups.live_group(spec.group).suspects_for(holding)
+        while suspects or holding.ledgers:
+            ledger_id, suspects = suspects or next(iter(holding.ledgers)), None
             holding.forget(ledger_id)
             lease_ms = spec.lease_ms or None
             if found := await self._leasing.lease(ledger_id, holding, limits, lease_ms):

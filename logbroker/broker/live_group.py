@@ -12,6 +12,7 @@ from typing import NamedTuple
 from logbroker.broker.holding import Holding, TakenBack
 from logbroker.group import assignment
 from logbroker.group.assignment import Assignment, TopicPartition
+from logbroker.group.dispatch import next_suspect
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledgers import Ledgers
 from logbroker.group.settings import Order
@@ -123,6 +124,30 @@ class LiveGroup:
             if self.may_take(holding, ledger_id):
                 holding.look_into(ledger_id)
 
+    def suspects_for(self, holding: Holding) -> LedgerId | None:
+        """Returns where a suspect waits for this one, which must hold nothing when it gets it.
+
+        Of those who hold something that is the one who holds least, and gets nothing more until
+        it is free: else suspects would wait for ever where there is always something to do.
+        """
+        for ledger_id in list(self._with_suspects):
+            ledger = self._state.get(ledger_id)
+            if not ledger or not ledger.state.marks:
+                self._with_suspects.discard(ledger_id)
+            elif (
+                ledger.state.suspects
+                and self.may_take(holding, ledger_id)
+                and next_suspect(ledger.state, self.order) is not None
+                and (not holding.record_count or self._is_nearly_free(holding, ledger_id))
+            ):
+                return ledger_id
+        return None
+
+    def _is_nearly_free(self, holding: Holding, ledger_id: LedgerId) -> bool:
+        busy = (one for one in self.holdings.values() if one.record_count)
+        able = (one for one in busy if self.may_take(one, ledger_id))
+        return holding is min(able, key=lambda one: one.record_count)
+
     # What becomes of leases
 
     def granted(
@@ -134,6 +159,9 @@ class LiveGroup:
             self._prune()
         if holding := self.holdings.get(name):
             holding.granted(token, record_count, is_suspect=is_suspect)
+        if is_suspect:  # nobody else need be free for it
+            for other in self.holdings.values():
+                other.has_news.set()
 
     def gave(self, name: str, token: int, record_count: int, *, is_over: bool) -> None:
         """Takes note that a lease holds less."""
@@ -141,13 +169,6 @@ class LiveGroup:
         if holding is None:
             return
         holding.gave(token, record_count, is_over=is_over)
-        if not holding.record_count:  # suspects wait for one who holds nothing
-            for ledger_id in list(self._with_suspects):
-                ledger = self._state.get(ledger_id)
-                if not ledger or not ledger.state.marks:
-                    self._with_suspects.discard(ledger_id)
-                elif self.may_take(holding, ledger_id):
-                    holding.look_into(ledger_id)
 
     def take_back(
         self, name: str, ledger_id: LedgerId, token: int, ranges: Sequence[Range]

@@ -230,10 +230,10 @@ class Member:
         """Returns the next delivery, from one ledger after the other."""
         holding = self.holding
         tried: set[LedgerId] = set()
-        while holding.ledgers:
+        while True:
             room = self._room()
-            ledger_id = next(iter(holding.ledgers))
-            if room is None or ledger_id in tried:
+            ledger_id = self._next_ledger()
+            if room is None or ledger_id is None or ledger_id in tried:
                 return None
             tried.add(ledger_id)
             holding.forget(ledger_id)
@@ -247,7 +247,13 @@ class Member:
                 holding.look_into(ledger_id)
             if delivery:
                 return delivery
-        return None
+
+    def _next_ledger(self) -> LedgerId | None:
+        """Returns where to look next; None: nowhere, or not while it holds anything."""
+        suspects = self._groups.live_group(self.group).suspects_for(self.holding)
+        if suspects is not None:
+            return None if self.holding.record_count else suspects
+        return next(iter(self.holding.ledgers), None)
 
     def _room(self) -> Limits | None:
         """Returns how much may go now; None: nothing."""

@@ -7,13 +7,14 @@
 
 In every order a suspect is leased alone: to a member that holds nothing else, which gets
 nothing else until it has settled it. While one may be leased, members that hold something
-get nothing more, so that one of them is soon free for it.
+get nothing more of its partition; one of them gets nothing at all, so that it is soon free
+(`LiveGroup.suspects_for`).
 """
 
 from typing import NamedTuple
 
 from logbroker.group.ledger_events import Ranges
-from logbroker.group.ledger_state import LedgerState
+from logbroker.group.ledger_state import ENDLESS, LedgerState
 from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import OffsetRanges, Range
 
@@ -79,7 +80,7 @@ def first_obstacle(state: LedgerState) -> int:
     return min([*obstacles, *state.held], default=1 << 62)
 
 
-def next_suspect(state: LedgerState, order: Order, below: int) -> int | None:
+def next_suspect(state: LedgerState, order: Order, below: int = ENDLESS) -> int | None:
     """Returns the suspect that may be leased next; None where there is none."""
     match order:
         case Order.PARTITION:

@@ -1,6 +1,7 @@
 """Consumers and workers against a real broker in memory."""
 
 import asyncio
+import itertools
 import threading
 from collections import Counter, defaultdict
 from contextlib import suppress
@@ -13,6 +14,7 @@ from logbroker.client import Client, DeadLetterFilter, Reject, Retry
 from logbroker.errors import ConflictError, PreconditionError
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
+from logbroker.v1 import consume_service_pb2 as pb
 
 SOON = RetryPolicy(initial_ms=1, max_ms=2, max_failures=3)
 HOW_LONG_S = 60
@@ -275,3 +277,62 @@ async def test_where_a_thread_hangs_another_worker_does_what_is_left_of_its_part
         finally:
             may_end.set()
     assert done == [(0, 1), *((offset, 0) for offset in range(1, 10))]
+
+
+@pytest.mark.parametrize("order", list(Order))
+async def test_what_a_vanished_member_held_is_not_left_behind_where_there_is_always_more_to_do(
+    order,
+):
+    """It is delivered alone, so a member must hold nothing else for once, of no partition."""
+    async with client_of_broker(3) as client, asyncio.timeout(20):
+        await client.admin.create_group("g", GroupSettings(order=order, retry=SOON))
+        lost = [b"lost %d" % number for number in range(5)]
+        async with client.producer("t") as producer:
+            await (await producer.send_many(lost, lost, partition=0))
+        victim = client.consumer("g", "t", max_outstanding_records=len(lost))
+        async with victim:
+            for _ in lost:
+                await anext(victim)
+            came: Counter[bytes | None] = Counter()
+            all_came = asyncio.Event()
+
+            async def handle(record) -> None:
+                await asyncio.sleep(0.002)
+                came[record.value] += 1
+                if all(came[value] for value in lost[1:]):
+                    all_came.set()
+
+            async def flood() -> None:
+                async with client.producer("t", linger_ms=0) as producer:
+                    for number in itertools.count():
+                        values = [b"%d" % number] * 10
+                        await producer.send_many(values, values, partition=1 + number % 2)
+                        await asyncio.sleep(0.002)
+
+            flooding = asyncio.create_task(flood())
+            worker = client.worker("g", "t", handle, concurrency=2, max_outstanding_records=20)
+            async with worker:
+                while worker.stats().done_count < 50:  # noqa: ASYNC110
+                    await asyncio.sleep(0.001)
+                await victim._member.end()  # without a word
+                await all_came.wait()
+                assert came.total() > 50
+            flooding.cancel()
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+async def test_calls_without_a_stream_get_records_of_every_partition(order):
+    async with client_of_broker(3) as client:
+        await client.admin.create_group("g", GroupSettings(order=Order(order)))
+        async with client.producer("t") as producer:
+            for partition in range(3):
+                values = [b"%d" % number for number in range(200)]
+                await producer.send_many(values, values, partition=partition)
+        request = pb.LeaseRequest(group="g", topics=["t"])
+        found = Counter()
+        for _ in range(60):
+            leased = await client._connection.call(
+                "ConsumeService/Lease", request, pb.LeaseResponse
+            )
+            found[leased.delivery.partition] += 1
+        assert found.keys() == {0, 1, 2}, "not the first until there is no more of it"
