@@ -85,8 +85,7 @@ class DeadLetterView:
                 if len(found) > size:
                     last = found[size - 1]
                     return found[:size], f"{last.partition}:{last.record.offset}"
-                left -= part.next_offset - first if first else part.next_offset
-                first = part.next_offset
+                left -= part.record_count
                 if left <= 0:
                     return found, f"{partition}:{part.next_offset - 1}"
         return found, ""

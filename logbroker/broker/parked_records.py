@@ -69,6 +69,8 @@ class Found(NamedTuple):
     letters: list[FoundLetter]
     """The same, where they were asked for."""
     next_offset: int
+    record_count: int
+    """How many there are, found or not."""
 
 
 class ParkedRecords:
@@ -201,7 +203,7 @@ class ParkedRecords:
         with_records: bool,
     ) -> Found:
         header = batch.header
-        nothing = Found([], [], header.next_offset)
+        nothing = Found([], [], header.next_offset, header.record_count)
         ledger = self.ledger(shelf, partition)
         if selection and not _may_hold(shelf, batch, ledger, selection):
             return nothing
@@ -212,14 +214,14 @@ class ParkedRecords:
             if one.offset in wanted and (selection is None or selection.means(one))
         ]
         if not offsets or not with_records:
-            return Found(offsets, [], header.next_offset)
+            return nothing._replace(offsets=offsets)
         chosen = OffsetRanges((at, at + 1) for at in offsets)
         letters = [
             _letter(shelf, batch, record, ledger)
             for record in decode_records(batch, partition)
             if record.offset in chosen
         ]
-        return Found(offsets, letters, header.next_offset)
+        return nothing._replace(offsets=offsets, letters=letters)
 
 
 def _may_hold(shelf: Shelf, batch: Batch, ledger: Ledger | None, selection: Selection) -> bool:
