@@ -22,6 +22,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 
+from logbroker.broker.groups import TOKENS_RESERVED_AT_ONCE
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import Order
 
@@ -71,7 +72,7 @@ class Checker:
         """Where logs begin."""
         self.disturbed: list[int] = []
         """When deliveries may have been swallowed: a member or the broker ended."""
-        self._noted = noted = in_order_of_grants(noted)
+        self._noted = noted = kills_behind_what_was_sent(in_order_of_grants(noted))
         self._order = order
         self._by_member: dict[str, list[tuple[Place, Lease]]] = defaultdict(list)
         self._by_token: dict[tuple[int, Place], Lease] = {}
@@ -374,6 +375,30 @@ def in_order_of_grants(noted: Sequence[Noted]) -> list[Noted]:
     if not before:
         return list(noted)
     places = [(before.get(index, index), index not in before, index) for index in range(len(noted))]
+    return [noted[index] for *_, index in sorted(places)]
+
+
+def kills_behind_what_was_sent(noted: Sequence[Noted]) -> list[Noted]:
+    """Returns the history with every kill behind the deliveries that the killed broker had sent.
+
+    A member may read those after the kill was noted. The token tells which life of the broker
+    granted a lease: each begins with tokens of its own.
+    """
+    kills = [index for index, (_, event) in enumerate(noted) if isinstance(event, BrokerKilled)]
+    sent = [
+        (event.token // TOKENS_RESERVED_AT_ONCE, index)
+        for index, (_, event) in enumerate(noted)
+        if isinstance(event, Received)
+    ]
+    if len({life for life, _ in sent}) < 2:
+        return list(noted)
+    behind = {
+        kill: max([index for life, index in sent if life <= number], default=-1)
+        for number, kill in enumerate(kills)
+    }
+    places = [
+        (max(index, behind.get(index, -1)), index in behind, index) for index in range(len(noted))
+    ]
     return [noted[index] for *_, index in sorted(places)]
 
 

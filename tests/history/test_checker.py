@@ -2,6 +2,7 @@
 
 import pytest
 
+from logbroker.broker.groups import TOKENS_RESERVED_AT_ONCE
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import Order
 
@@ -29,6 +30,8 @@ from .events import (
 
 ACK, RETRY, RELEASE, REJECT = Answer
 SECOND = 1_000_000_000
+LATER_LIFE = TOKENS_RESERVED_AT_ONCE + 1
+"""A token of a broker that has been started again."""
 
 
 def at(offset, topic="t"):
@@ -109,6 +112,13 @@ GOOD = {
     "an acknowledgement that a killed broker lost": (
         [received(0), *answered(0), BrokerKilled(), received(0, 2, 1), *handled(0, 2)],
         outcome(1),
+    ),
+    "what a killed broker had sent, read after the kill": (
+        [
+            *(received(0), *handled(0), BrokerKilled(), received(1, 2), *answered(1, 2)),
+            *(Ended("a"), received(1, LATER_LIFE), *handled(1, LATER_LIFE)),
+        ],
+        outcome(2),
     ),
     "a late answer that is refused": (
         [
