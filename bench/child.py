@@ -35,6 +35,11 @@ class Child:
             raise RuntimeError(f"{self._module} ended with {self._process.wait()}")
         return line
 
+    def kill(self) -> None:
+        """Ends it at once; whoever waits for its answer gets a RuntimeError."""
+        self._process.kill()
+        self._process.wait()
+
     def end(self) -> None:
         """Ends it: it goes when its stdin is closed."""
         self._process.communicate(timeout=30)

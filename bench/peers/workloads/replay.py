@@ -1,0 +1,111 @@
+"""(c) How fast is a topic read from its start to its end, without a group?
+
+Reading does not depend on how a record was synced when it came, so there is one level. What
+is read was just written and comes from the page cache, or, with Redis, from its memory.
+`logbroker` gives records one by one, `by batch` the records of each batch, and `raw` batches
+whose checksums were verified and that are not decoded: that is for who copies or forwards.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+
+from bench.peers.client import Subject
+from bench.peers.lab import Lab
+from bench.peers.rows import Goal, beside
+from bench.peers.system import Ability, Level, System
+from bench.peers.systems import OURS
+from bench.rows import AtLeast, Row
+
+SIZES = (100, 1_000)
+RAW = f"{OURS.name} raw"
+RECORDS = "records"
+
+
+class Replay:
+    """One reader of one topic of one partition."""
+
+    title = "Replay"
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._topics: dict[tuple[str, int], str] = {}
+
+    async def prepare(self) -> None:
+        """Writes what is read."""
+        client = await self._lab.clients.one()
+        for subject in self._subjects():
+            for size in SIZES:
+                topic = self._lab.new_name()
+                await client.ask("create", subject, topic=topic, partitions=1)
+                await client.publish(subject, topic, size, count=self._count(size))
+                self._topics[subject.system.name, size] = topic
+
+    async def run_round(self) -> None:
+        """Measures all, and the load tools that can read."""
+        for size in SIZES:
+            what = _what(size)
+            for subject in self._subjects():
+                for how in subject.system.replays:
+                    who = _who(subject.system.name, how)
+                    action = partial(self._rate, subject, size, how)
+                    await self._lab.measure(what, who, action)
+                if who := self._reading_tool(subject.system):
+                    await self._lab.measure(what, who, partial(self._tool_rate, subject, size))
+
+    async def close(self) -> None:
+        """Removes what was read."""
+        client = await self._lab.clients.one()
+        for subject in self._subjects():
+            for size in SIZES:
+                topic = self._topics.pop((subject.system.name, size), None)
+                if topic:
+                    await client.ask("delete", subject, topic=topic)
+
+    def rows(self) -> list[Row]:
+        """Returns the rows of each size."""
+        ours = [_who(OURS.name, how) for how in OURS.replays]
+        theirs = self._lab.names(Ability.REPLAY, level=Level.WRITTEN)
+        tools = [who for system in self._lab.systems if (who := self._reading_tool(system))]
+        rows = []
+        for size in SIZES:
+            rows += beside(_what(size), "records/s", ours, [*theirs, *tools], _goal)
+        return rows
+
+    def _subjects(self) -> list[Subject]:
+        return self._lab.subjects(Level.WRITTEN, Ability.REPLAY)
+
+    def _reading_tool(self, system: System) -> str:
+        return self._lab.tool_of(system) if system.tool and system.tool.reads else ""
+
+    def _count(self, size: int) -> int:
+        part = 1 if size == max(SIZES) else 10
+        return max(1, self._lab.scale.replay_bytes // part // size)
+
+    async def _rate(self, subject: Subject, size: int, how: str) -> Mapping[str, float]:
+        client = await self._lab.clients.one()
+        topic, count = self._topics[subject.system.name, size], self._count(size)
+        found = await client.ask("replay", subject, topic=topic, count=count, how=how)
+        assert how == "raw" or found["bytes"] == size * count, found
+        return {_what(size): count / found["seconds"]}
+
+    async def _tool_rate(self, subject: Subject, size: int) -> Mapping[str, float]:
+        tool, server = subject.system.tool, self._lab.server(subject)
+        assert tool
+        topic, count = self._topics[subject.system.name, size], self._count(size)
+        rate = await asyncio.to_thread(tool.read, server, topic, size, count)
+        return {_what(size): rate}
+
+
+def _what(size: int) -> str:
+    return f"replay {size:,} B"
+
+
+def _who(name: str, how: str) -> str:
+    return name if how == RECORDS else f"{name} {how}"
+
+
+def _goal(our: str, their: str) -> Goal:
+    if our == RAW:
+        return AtLeast(0.8) if their == "kafka Java load tool" else None
+    return AtLeast(4) if our == OURS.name and " " not in their else None
