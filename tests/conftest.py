@@ -1,13 +1,19 @@
-"""Tests that are coroutines run in an event loop of their own; none fails for being slow."""
+"""Tests that are coroutines run in an event loop of their own; none fails for being slow.
+
+Nor for being run in the background of a shell, which makes what it starts ignore Ctrl-C.
+"""
 
 import asyncio
 import inspect
+import signal
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("a slow, busy machine", deadline=None)
 settings.load_profile("a slow, busy machine")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
