@@ -16,7 +16,7 @@ from logbroker.errors import DataLossError, InvalidError, NotFoundError, OffsetO
 from logbroker.group.dispatch import MANY
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledger import DeliveredRun, Ledger
-from logbroker.group.ledger_events import Leased, LedgerEvent
+from logbroker.group.ledger_events import Leased, LedgerEvent, Trimmed
 from logbroker.group.settings import OutOfRange
 from logbroker.limits import FETCH_BYTES
 from logbroker.record.batch import Batch, BatchHeader
@@ -204,7 +204,7 @@ class Leasing:
         if state.log_start_offset >= start and state.committed <= end:
             return
         decided = ledger.decide_trim(start)
-        lost = decided[0].expired_unsettled if decided else 0  # type: ignore[union-attr]
+        lost = sum(event.expired_unsettled for event in decided if isinstance(event, Trimmed))
         policy = ledger.settings.out_of_range
         if state.is_parked_from_birth or (not lost and state.committed <= end):
             self._groups.commit_in(ledger_id, decided)

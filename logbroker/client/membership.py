@@ -155,11 +155,6 @@ class Membership:
             lease.is_gone = True
             lease.lose_all()
 
-    @property
-    def is_leaving(self) -> bool:
-        """Whether its end has begun."""
-        return self._is_leaving
-
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as self._tasks:
             self._keeper.start(self._tasks)
