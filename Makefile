@@ -47,6 +47,15 @@ demo: .venv/.demo ## publish a year of flights, share and replay it, kill the br
 bench: setup ## measure against bare limits (QUICK=1: in about a minute)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)
 
+# The charts want matplotlib, which nothing else needs.
+.venv/.report: .venv/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report]'
+	@touch $@
+
+RUN ?= bench/results/peers.json
+bench-report: .venv/.report ## write bench/RESULTS.md and its charts (RUN=: of another run)
+	$(BIN)/python -m bench.report $(RUN) $(addprefix --own ,$(wildcard bench/results/latest.json))
+
 check: lint types test ## what CI runs, but for the demo
 
-.PHONY: help setup proto format lint types test test-slow demo bench check
+.PHONY: help setup proto format lint types test test-slow demo bench bench-report check
