@@ -126,7 +126,7 @@ SENTENCES = {
     Why.DEAD_LETTERED: "the group gave it up: it is offset {dead_letter_offset} of partition "
     "{dead_letter_partition} of {dead_letter_topic}, {dead_letter_state} there: {reason}",
     Why.LEASED: "{member} holds it for another {left_ms} ms",
-    Why.WAITING: "it failed {failures} times and waits another {left_ms} ms: {reason}",
+    Why.WAITING: "it waits another {left_ms} ms after failure {failures}: {reason}",
     Why.SUSPECT: "its member vanished; it is delivered alone, to a member that holds nothing else",
     Why.PARKED: "the group gave it up; it stays here until an operator redrives or resolves it: "
     "{reason}",

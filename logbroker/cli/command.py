@@ -27,6 +27,7 @@ DEFAULT_SERVER = "127.0.0.1:9470"
 CONNECT_S = 5
 HINTS = {
     "UNREACHABLE": "start one with: logbroker serve   (or say where it is: --server HOST:PORT)",
+    "GROUP_NOT_FOUND": "see what there is: logbroker group list",
     "DAMAGED_BATCH": "read on behind it with --from {next_offset}, or with --skip-damage",
     "REDRIVE_RUNNING": "end that one first with: logbroker dlq cancel {redrive_id}",
 }

@@ -36,7 +36,7 @@ HELD_RECORDS = 1_000_000
 
 def consume(
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC...", help="The topics to read, one or more.")
+        list[str], typer.Argument(metavar="TOPIC", help="The topics to read, one or more.")
     ],
     group: Annotated[
         str,

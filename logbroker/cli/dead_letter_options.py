@@ -69,11 +69,17 @@ OffsetsOption = Annotated[
 SinceOption = Annotated[
     Any,
     typer.Option(
-        "--since", metavar="TIME", parser=parse_time, help="Only those since, such as -1h."
+        "--since",
+        metavar="TIME",
+        parser=parse_time,
+        help="Only those that came here since, such as -1h.",
     ),
 ]
 UntilOption = Annotated[
-    Any, typer.Option("--until", metavar="TIME", parser=parse_time, help="Only those before.")
+    Any,
+    typer.Option(
+        "--until", metavar="TIME", parser=parse_time, help="Only those that came here before."
+    ),
 ]
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Only those whose reason contains this.")

@@ -62,21 +62,26 @@ def letter_for_people(found: DeadLetterRecord, *, full: bool) -> dict[str, str]:
     headers = {
         f"header {safe(header.name)}": shown(header.value, limit=limit) for header in found.headers
     }
+    here = {"partition": str(letter.partition), "offset": str(letter.offset), "state": letter.state}
+    came_here = show_time(letter.dead_lettered_ms)
+    if letter.dead_letter_topic:
+        place = {"dead-letter topic": letter.dead_letter_topic} | here
+        place["source topic"] = letter.source_topic
+        place["source topic id"] = letter.source_topic_id
+        place["source offset"] = str(letter.source_offset)
+        place["source appended"] = show_time(letter.source_append_time_ms)
+        place["dead since"] = came_here
+    else:
+        place = {"topic": letter.source_topic} | here
+        place["appended"] = show_time(letter.source_append_time_ms)
+        place["blocked since"] = came_here
     return {
-        "dead-letter topic": letter.dead_letter_topic,
-        "partition": str(letter.partition),
-        "offset": str(letter.offset),
-        "state": letter.state,
-        "source topic": letter.source_topic,
-        "source topic id": letter.source_topic_id,
-        "source offset": str(letter.source_offset),
-        "source appended": show_time(letter.source_append_time_ms),
+        **place,
         "failures": str(letter.failures),
         "first failure": show_time(letter.first_failure_ms),
         "last failure": show_time(letter.last_failure_ms),
         "reason": letter.reason,
         "redrives": str(letter.redrives),
-        "dead since": show_time(letter.dead_lettered_ms),
         "timestamp": show_time(letter.timestamp_ms),
         "key": shown(letter.key, limit=limit),
         **headers,
@@ -122,6 +127,13 @@ def redrive_fields(redrive: RedriveInfo) -> dict[str, Any]:
         "ended_ms": str(redrive.ended_ms) if redrive.ended_ms else None,
         "records_per_second": redrive.records_per_second,
     }
+
+
+def found_fields(redrive: RedriveInfo) -> dict[str, Any]:
+    """Returns what a redrive would be about, for JSON: the fields that say something then."""
+    names = ("filter", "selected_count", "records_per_second")
+    fields = redrive_fields(redrive)
+    return {name: fields[name] for name in names}
 
 
 def _filter_fields(which: DeadLetterFilter) -> dict[str, Any]:

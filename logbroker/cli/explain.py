@@ -39,7 +39,8 @@ def explain(
     found = call(server, output, verb)
     if output is Output.JSON:
         place = {"group": group, "topic": topic, "partition": partition, "offset": str(offset)}
-        write_json(place | found._asdict())
+        details = dict(sorted(found.details.items()))
+        write_json(place | found._replace(details=details)._asdict())
         return
     write_fields({found.state: found.message})
     if found.details:

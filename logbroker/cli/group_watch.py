@@ -1,50 +1,38 @@
 """`group watch`: lag and age as they change.
 
-On a terminal one table that is renewed in place; elsewhere lines, each with its time; with
+On a terminal one screen that is renewed in place; elsewhere lines, each with its time; with
 `-o json` an object for each look.
 """
 
+import asyncio
 import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.live import Live
 
 from logbroker.cli.command import DEFAULT_SERVER, OutputOption, ServerOption, call
-from logbroker.cli.group_view import (
-    PROGRESS_COLUMNS,
-    SUMMARY_COLUMNS,
-    description_fields,
-    progress_row,
-    summary_fields,
-    summary_row,
-)
+from logbroker.cli.group_looks import Look, Looks, Screen
+from logbroker.cli.group_view import description_fields, summary_fields
 from logbroker.cli.moment import show_time
-from logbroker.cli.output import Output, flush, rich_table, write_json, write_table
+from logbroker.cli.output import Output, flush, write_json, write_table
 from logbroker.cli.units import duration_ms
 from logbroker.client.client import Client
-from logbroker.client.group_status import GroupDescription, GroupSummary
-from logbroker.clock import SystemClock
+from logbroker.clock import Clock, SystemClock
+from logbroker.errors import LogbrokerError
 from logbroker.topic.names import check_name
 
-SHOWN = ("committed", "high watermark", "lag", "age", "leased", "waiting", "parked", "failed")
-COLUMNS = ("topic", "partition", *SHOWN, "settled/s", "waits for")
-Rows = Sequence[tuple[str, ...]]
-
-
-class Look(NamedTuple):
-    """What is seen at one time: of one group, or of all."""
-
-    now_ms: int
-    seen: GroupDescription | list[GroupSummary]
+Show = Callable[[Look], None]
+SILENCE_MS = 2_000
+"""A broker that has not answered for so long is said not to answer."""
 
 
 def watch(
     group: Annotated[
         str | None,
-        typer.Argument(metavar="[GROUP]", help="Its partitions. Without one: all groups."),
+        typer.Argument(metavar="GROUP", help="Its partitions. Without one: all groups."),
     ] = None,
     interval: Annotated[
         int,
@@ -71,10 +59,10 @@ def watch(
             return Look(clock.now_ms(), await client.admin.list_groups())
         return Look(clock.now_ms(), await client.admin.get_group(check_name(group)))
 
-    async def loop(client: Client, show: Callable[[Look], None]) -> None:
+    async def loop(client: Client, show: Show, say: Callable[[int], None]) -> None:
         done, next_ms = 0, clock.monotonic_ms()
         while True:
-            show(await look(client))
+            show(await heard(look(client), clock, say))
             done += 1
             if done == count:
                 return
@@ -82,59 +70,60 @@ def watch(
             await clock.wait_until(next_ms)
 
     async def verb(client: Client) -> None:
-        if output is Output.JSON:
-            await loop(client, _show_json)
-        elif sys.stdout.isatty():
-            table, console = Table(), Console(file=sys.stdout)
-            with Live(console=console, auto_refresh=False) as live:
-                await loop(
-                    client,
-                    lambda seen: live.update(rich_table(*table.of(seen)), refresh=True),
-                )
+        if sys.stdout.isatty() and output is not Output.JSON:
+            console, screen = Console(file=sys.stdout), Screen()
+
+            def draw() -> None:
+                live.update(screen.text(console.width, console.height), refresh=True)
+
+            def show(seen: Look) -> None:
+                screen.see(seen)
+                draw()
+
+            def say(silent_ms: int) -> None:
+                screen.silent_ms = silent_ms
+                draw()
+
+            with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+                await loop(client, show, say)
         else:
-            await loop(client, Lines().show)
+            write_look = _show_json if output is Output.JSON else Lines().show
+            await loop(client, write_look, lambda _: None)
 
     call(server, output, verb)
 
 
-class Table:
-    """Turns looks into rows, and remembers the one before: how much was settled since."""
+async def heard(asked: Coroutine[Any, Any, Look], clock: Clock, say: Callable[[int], None]) -> Look:
+    """Returns what was asked for; until then `say` hears for how long there is no answer."""
+    began_ms = clock.monotonic_ms()
+    failed: LogbrokerError | None = None
 
-    def __init__(self) -> None:
-        self._before_ms = 0
-        self._committed: dict[tuple[str, int], int] = {}
+    async def tell() -> None:
+        while True:
+            await clock.wait_until(clock.monotonic_ms() + SILENCE_MS)
+            say(clock.monotonic_ms() - began_ms)
 
-    def of(self, look: Look) -> tuple[tuple[str, ...], Rows]:
-        """Returns the columns and the rows of a look."""
-        if isinstance(look.seen, list):
-            return SUMMARY_COLUMNS, [summary_row(one) for one in look.seen]
-        rows, committed = [], dict[tuple[str, int], int]()
-        took_ms = max(look.now_ms - self._before_ms, 1)
-        for progress in look.seen.progress:
-            place = progress.topic, progress.partition
-            by_name = dict(zip(PROGRESS_COLUMNS, progress_row(progress), strict=True))
-            settled = "-"
-            if progress.committed_offset is not None:
-                committed[place] = progress.committed_offset
-                if place in self._committed:
-                    change = progress.committed_offset - self._committed[place]
-                    settled = f"{change * 1_000 / took_ms:.0f}"
-            shown = [by_name[name] for name in SHOWN]
-            rows.append((place[0], str(place[1]), *shown, settled, by_name["waits for"]))
-        self._before_ms, self._committed = look.now_ms, committed
-        return COLUMNS, rows
+    async with asyncio.TaskGroup() as tasks:
+        telling = tasks.create_task(tell())
+        try:
+            return await asked
+        except LogbrokerError as error:
+            failed = error
+        finally:
+            telling.cancel()
+    raise failed
 
 
 class Lines:
     """Writes looks as lines, under one row of titles."""
 
     def __init__(self) -> None:
-        self._table = Table()
+        self._looks = Looks()
         self._is_first = True
 
     def show(self, look: Look) -> None:
         """Writes the rows of a look, each with its time."""
-        columns, rows = self._table.of(look)
+        columns, rows = self._looks.rows(look)
         time = show_time(look.now_ms)
         write_table(("time", *columns), [(time, *row) for row in rows], has_titles=self._is_first)
         self._is_first = False

@@ -35,7 +35,7 @@ app = typer.Typer(
 )
 
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Files, or directories of them.")
+    list[Path], typer.Argument(metavar="FILE", help="Files, or directories of them.")
 ]
 TopicIdOption = Annotated[
     str | None,

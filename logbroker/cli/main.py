@@ -98,6 +98,7 @@ def _as_utf8(argument: str) -> str:
 def _show_usage(error: Exception) -> None:
     context = getattr(error, "ctx", None)
     message = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = message.removeprefix("Invalid value: ")  # of no option in particular
     if message.startswith("Usage:"):  # no command at all: the message is the help
         sys.stderr.write(message + "\n")
         return

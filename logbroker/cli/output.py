@@ -3,7 +3,7 @@
     stdout    the answer: a table or lines, or with `-o json` one JSON object a line
     stderr    everything else: notes, progress, errors
 
-Bytes are the same in every locale: UTF-8, and JSON in ASCII. Colours and frames are for
+Bytes are the same in every locale: UTF-8, and JSON in ASCII. Bold titles are for
 terminals alone. What others have named or written passes through `safe` before a terminal
 sees it. A reader that goes away (`| head -1`) ends the command quietly, with code 141.
 """
@@ -17,11 +17,10 @@ from enum import StrEnum
 from typing import Any, NoReturn
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from logbroker.cli.table import Table
 from logbroker.cli.text import safe
 from logbroker.errors import LogbrokerError
 
@@ -29,9 +28,6 @@ FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-
-UNFOLDED = 10_000
-"""A table wider than the terminal is left to the terminal: a folded name cannot be copied."""
 
 
 class Output(StrEnum):
@@ -87,22 +83,25 @@ def write_json(value: Any) -> None:
 
 
 def write_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, has_titles: bool = True
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    has_titles: bool = True,
+    optional: Sequence[str] = (),
 ) -> None:
-    """Writes rows under the names of their columns. Columns of numbers are aligned right."""
-    if sys.stdout.isatty():
-        Console(file=sys.stdout, width=UNFOLDED).print(rich_table(columns, rows))
+    """Writes rows under the names of their columns.
+
+    On a terminal that is too narrow, without those of the `optional` columns that say nothing.
+    """
+    table = Table.of(columns, rows)
+    if not sys.stdout.isatty():
+        write("".join(f"{line}\n" for line in table.lines()[0 if has_titles else 1 :]))
         return
-    cells = [[safe(cell) for cell in row] for row in rows]
-    is_number = _are_numbers(columns, cells)
-    lines = [[column.upper() for column in columns], *cells]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
-    for line in lines[0 if has_titles else 1 :]:
-        parts = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, is_number, strict=True)
-        ]
-        write("  ".join(parts).rstrip() + "\n")
+    console = Console(file=sys.stdout)
+    titles, *others = table.without_empty(optional, console.width).lines()
+    if has_titles:
+        console.print(Text(titles, style="bold"), soft_wrap=True)
+    write("".join(f"{line}\n" for line in others))
 
 
 def write_fields(fields: dict[str, str]) -> None:
@@ -138,24 +137,6 @@ def write_error(error: LogbrokerError, output: Output, hint: str = "") -> None:
     note(f"error: {error} ({error.reason})")
     if hint:
         note(hint)
-
-
-def rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Returns rows as a table for a terminal, safe to show there."""
-    cells = [[safe(cell) for cell in row] for row in rows]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column, right in zip(columns, _are_numbers(columns, cells), strict=True):
-        table.add_column(Text(column.upper()), justify="right" if right else "left")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _are_numbers(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[bool]:
-    return [
-        bool(cells) and all(row[index].isdecimal() for row in cells)
-        for index in range(len(columns))
-    ]
 
 
 def _end_quietly() -> NoReturn:

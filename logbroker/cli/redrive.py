@@ -33,11 +33,17 @@ from logbroker.cli.dead_letter_options import (
     UntilOption,
     Wanted,
 )
-from logbroker.cli.dead_letter_view import REDRIVE_COLUMNS, redrive_fields, redrive_row
+from logbroker.cli.dead_letter_view import (
+    REDRIVE_COLUMNS,
+    found_fields,
+    redrive_fields,
+    redrive_row,
+)
 from logbroker.cli.output import Output, counted, note, write, write_json, write_table
 from logbroker.client.client import Client
 from logbroker.client.dead_letter_admin import RedriveInfo
 from logbroker.clock import SystemClock
+from logbroker.errors import UnavailableError
 from logbroker.topic.names import check_name
 
 LOOK_MS = 200
@@ -79,11 +85,11 @@ def start(
     async def verb(client: Client) -> RedriveInfo:
         which = await wanted.filter(client)
         redrive = await client.admin.start_redrive(which, records_per_second=rate, dry_run=dry_run)
-        return redrive if dry_run or detach else await _watch(client, redrive)
+        return redrive if dry_run or detach else await until_ended(client, redrive)
 
     redrive = call(server, output, verb)
     if output is Output.JSON:
-        write_json(redrive_fields(redrive) | {"dry_run": dry_run})
+        write_json((found_fields if dry_run else redrive_fields)(redrive) | {"dry_run": dry_run})
         return
     letters = counted(redrive.selected_count, wanted.noun)
     if not redrive.selected_count:
@@ -131,7 +137,7 @@ def cancel(
         _write_end(redrive)
 
 
-async def _watch(client: Client, redrive: RedriveInfo) -> RedriveInfo:
+async def until_ended(client: Client, redrive: RedriveInfo) -> RedriveInfo:
     """Returns the redrive once it has ended."""
     clock = SystemClock()
     try:
@@ -142,6 +148,10 @@ async def _watch(client: Client, redrive: RedriveInfo) -> RedriveInfo:
                 redrive = await client.admin.get_redrive(redrive.redrive_id)
     except asyncio.CancelledError:
         note(f"the redrive goes on; end it with: logbroker dlq cancel {redrive.redrive_id}")
+        raise
+    except UnavailableError:
+        see = f"logbroker dlq redrives {redrive.filter.group}"
+        note(f"redrive {redrive.redrive_id} goes on when the broker is back; see: {see}")
         raise
     return redrive
 

@@ -115,6 +115,11 @@ class GroupDescription:
         """Of all partitions together."""
         return sum(one.lag for one in self.progress)
 
+    @property
+    def age_ms(self) -> int:
+        """The greatest of all partitions."""
+        return max((one.age_ms for one in self.progress), default=0)
+
     @classmethod
     def of(cls, message: group_service_pb2.GetGroupResponse) -> "GroupDescription":
         """Returns the value."""
@@ -139,14 +144,22 @@ class GroupSummary:
     """Of all partitions together."""
     age_ms: int
     """The greatest of all partitions."""
+    blocked_count: int
+    """Records given up that wait in their place."""
     parked_count: int
     """Dead letters."""
 
     @classmethod
     def of(cls, message: group_service_pb2.GroupSummary) -> "GroupSummary":
         """Returns the value."""
-        group = GroupInfo.of(message.group)
-        return cls(group, message.member_count, message.lag, message.age_ms, message.parked_count)
+        return cls(
+            GroupInfo.of(message.group),
+            message.member_count,
+            message.lag,
+            message.age_ms,
+            message.blocked_count,
+            message.parked_count,
+        )
 
 
 class Commit(NamedTuple):

@@ -88,6 +88,7 @@ class GroupService(GroupServiceServicer):
                 lag=stats.lag,
                 age_ms=stats.age_ms,
                 parked_count=stats.parked_count,
+                blocked_count=stats.blocked_count,
             )
             for group, stats in found
         ]

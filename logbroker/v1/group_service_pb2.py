@@ -26,7 +26,7 @@ from logbroker.v1 import error_pb2 as logbroker_dot_v1_dot_error__pb2
 from logbroker.v1 import group_pb2 as logbroker_dot_v1_dot_group__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n logbroker/v1/group_service.proto\x12\x0clogbroker.v1\x1a\x18logbroker/v1/error.proto\x1a\x18logbroker/v1/group.proto\"R\n\x12\x43reateGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12-\n\x08settings\x18\x02 \x01(\x0b\x32\x1b.logbroker.v1.GroupSettings\"9\n\x13\x43reateGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.logbroker.v1.Group\" \n\x0fGetGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\"\xc8\x01\n\x10GetGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.logbroker.v1.Group\x12%\n\x07members\x18\x02 \x03(\x0b\x32\x14.logbroker.v1.Member\x12\x31\n\x08progress\x18\x03 \x03(\x0b\x32\x1f.logbroker.v1.PartitionProgress\x12\x36\n\x0c\x64\x65\x61\x64_letters\x18\x04 \x03(\x0b\x32 .logbroker.v1.DeadLetterProgress\"d\n\x12\x44\x65\x61\x64LetterProgress\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cparked_count\x18\x03 \x01(\x03\x12\x16\n\x0eredriven_count\x18\x04 \x01(\x03\":\n\x11ListGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"Y\n\x12ListGroupsResponse\x12*\n\x06groups\x18\x01 \x03(\x0b\x32\x1a.logbroker.v1.GroupSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"{\n\x0cGroupSummary\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.logbroker.v1.Group\x12\x14\n\x0cmember_count\x18\x02 \x01(\x05\x12\x0b\n\x03lag\x18\x03 \x01(\x03\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\x03\x12\x14\n\x0cparked_count\x18\x05 \x01(\x03\"R\n\x12UpdateGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12-\n\x08settings\x18\x02 \x01(\x0b\x32\x1b.logbroker.v1.GroupSettings\"9\n\x13UpdateGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.logbroker.v1.Group\"2\n\x12\x44\x65leteGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"\x15\n\x13\x44\x65leteGroupResponse\"L\n\x14\x43ommitOffsetsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12%\n\x07\x63ommits\x18\x02 \x03(\x0b\x32\x14.logbroker.v1.Commit\"b\n\x06\x43ommit\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x14\n\x0cis_automatic\x18\x05 \x01(\x08\"D\n\x15\x43ommitOffsetsResponse\x12+\n\x07results\x18\x01 \x03(\x0b\x32\x1a.logbroker.v1.CommitResult\"[\n\x0c\x43ommitResult\x12\x18\n\x10\x63ommitted_offset\x18\x01 \x01(\x03\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x13.logbroker.v1.ErrorH\x00\x88\x01\x01\x42\x08\n\x06_error\"1\n\x11GetOffsetsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\"G\n\x12GetOffsetsResponse\x12\x31\n\x08progress\x18\x01 \x03(\x0b\x32\x1f.logbroker.v1.PartitionProgress\"\xce\x01\n\x13ResetOffsetsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\x12\x12\n\x08\x65\x61rliest\x18\x04 \x01(\x08H\x00\x12\x10\n\x06latest\x18\x05 \x01(\x08H\x00\x12\x10\n\x06offset\x18\x06 \x01(\x03H\x00\x12\x16\n\x0ctimestamp_ms\x18\x07 \x01(\x03H\x00\x12\x0f\n\x05shift\x18\x08 \x01(\x03H\x00\x12\r\n\x05\x66orce\x18\t \x01(\x08\x12\x0f\n\x07\x64ry_run\x18\n \x01(\x08\x42\x04\n\x02to\"A\n\x14ResetOffsetsResponse\x12)\n\x06resets\x18\x01 \x03(\x0b\x32\x19.logbroker.v1.OffsetReset\"l\n\x0bOffsetReset\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x18\n\x0b\x66rom_offset\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x11\n\tto_offset\x18\x04 \x01(\x03\x42\x0e\n\x0c_from_offset\"Q\n\x0e\x45xplainRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\"\x9e\x01\n\x0f\x45xplainResponse\x12\r\n\x05state\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12;\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32*.logbroker.v1.ExplainResponse.DetailsEntry\x1a.\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x32\xf0\x05\n\x0cGroupService\x12R\n\x0b\x43reateGroup\x12 .logbroker.v1.CreateGroupRequest\x1a!.logbroker.v1.CreateGroupResponse\x12I\n\x08GetGroup\x12\x1d.logbroker.v1.GetGroupRequest\x1a\x1e.logbroker.v1.GetGroupResponse\x12O\n\nListGroups\x12\x1f.logbroker.v1.ListGroupsRequest\x1a .logbroker.v1.ListGroupsResponse\x12R\n\x0bUpdateGroup\x12 .logbroker.v1.UpdateGroupRequest\x1a!.logbroker.v1.UpdateGroupResponse\x12R\n\x0b\x44\x65leteGroup\x12 .logbroker.v1.DeleteGroupRequest\x1a!.logbroker.v1.DeleteGroupResponse\x12X\n\rCommitOffsets\x12\".logbroker.v1.CommitOffsetsRequest\x1a#.logbroker.v1.CommitOffsetsResponse\x12O\n\nGetOffsets\x12\x1f.logbroker.v1.GetOffsetsRequest\x1a .logbroker.v1.GetOffsetsResponse\x12U\n\x0cResetOffsets\x12!.logbroker.v1.ResetOffsetsRequest\x1a\".logbroker.v1.ResetOffsetsResponse\x12\x46\n\x07\x45xplain\x12\x1c.logbroker.v1.ExplainRequest\x1a\x1d.logbroker.v1.ExplainResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n logbroker/v1/group_service.proto\x12\x0clogbroker.v1\x1a\x18logbroker/v1/error.proto\x1a\x18logbroker/v1/group.proto\"R\n\x12\x43reateGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12-\n\x08settings\x18\x02 \x01(\x0b\x32\x1b.logbroker.v1.GroupSettings\"9\n\x13\x43reateGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.logbroker.v1.Group\" \n\x0fGetGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\"\xc8\x01\n\x10GetGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.logbroker.v1.Group\x12%\n\x07members\x18\x02 \x03(\x0b\x32\x14.logbroker.v1.Member\x12\x31\n\x08progress\x18\x03 \x03(\x0b\x32\x1f.logbroker.v1.PartitionProgress\x12\x36\n\x0c\x64\x65\x61\x64_letters\x18\x04 \x03(\x0b\x32 .logbroker.v1.DeadLetterProgress\"d\n\x12\x44\x65\x61\x64LetterProgress\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cparked_count\x18\x03 \x01(\x03\x12\x16\n\x0eredriven_count\x18\x04 \x01(\x03\":\n\x11ListGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"Y\n\x12ListGroupsResponse\x12*\n\x06groups\x18\x01 \x03(\x0b\x32\x1a.logbroker.v1.GroupSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x92\x01\n\x0cGroupSummary\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.logbroker.v1.Group\x12\x14\n\x0cmember_count\x18\x02 \x01(\x05\x12\x0b\n\x03lag\x18\x03 \x01(\x03\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\x03\x12\x14\n\x0cparked_count\x18\x05 \x01(\x03\x12\x15\n\rblocked_count\x18\x06 \x01(\x03\"R\n\x12UpdateGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12-\n\x08settings\x18\x02 \x01(\x0b\x32\x1b.logbroker.v1.GroupSettings\"9\n\x13UpdateGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.logbroker.v1.Group\"2\n\x12\x44\x65leteGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"\x15\n\x13\x44\x65leteGroupResponse\"L\n\x14\x43ommitOffsetsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12%\n\x07\x63ommits\x18\x02 \x03(\x0b\x32\x14.logbroker.v1.Commit\"b\n\x06\x43ommit\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x14\n\x0cis_automatic\x18\x05 \x01(\x08\"D\n\x15\x43ommitOffsetsResponse\x12+\n\x07results\x18\x01 \x03(\x0b\x32\x1a.logbroker.v1.CommitResult\"[\n\x0c\x43ommitResult\x12\x18\n\x10\x63ommitted_offset\x18\x01 \x01(\x03\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x13.logbroker.v1.ErrorH\x00\x88\x01\x01\x42\x08\n\x06_error\"1\n\x11GetOffsetsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\"G\n\x12GetOffsetsResponse\x12\x31\n\x08progress\x18\x01 \x03(\x0b\x32\x1f.logbroker.v1.PartitionProgress\"\xce\x01\n\x13ResetOffsetsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\x12\x12\n\x08\x65\x61rliest\x18\x04 \x01(\x08H\x00\x12\x10\n\x06latest\x18\x05 \x01(\x08H\x00\x12\x10\n\x06offset\x18\x06 \x01(\x03H\x00\x12\x16\n\x0ctimestamp_ms\x18\x07 \x01(\x03H\x00\x12\x0f\n\x05shift\x18\x08 \x01(\x03H\x00\x12\r\n\x05\x66orce\x18\t \x01(\x08\x12\x0f\n\x07\x64ry_run\x18\n \x01(\x08\x42\x04\n\x02to\"A\n\x14ResetOffsetsResponse\x12)\n\x06resets\x18\x01 \x03(\x0b\x32\x19.logbroker.v1.OffsetReset\"l\n\x0bOffsetReset\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x18\n\x0b\x66rom_offset\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x11\n\tto_offset\x18\x04 \x01(\x03\x42\x0e\n\x0c_from_offset\"Q\n\x0e\x45xplainRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\"\x9e\x01\n\x0f\x45xplainResponse\x12\r\n\x05state\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12;\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32*.logbroker.v1.ExplainResponse.DetailsEntry\x1a.\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x32\xf0\x05\n\x0cGroupService\x12R\n\x0b\x43reateGroup\x12 .logbroker.v1.CreateGroupRequest\x1a!.logbroker.v1.CreateGroupResponse\x12I\n\x08GetGroup\x12\x1d.logbroker.v1.GetGroupRequest\x1a\x1e.logbroker.v1.GetGroupResponse\x12O\n\nListGroups\x12\x1f.logbroker.v1.ListGroupsRequest\x1a .logbroker.v1.ListGroupsResponse\x12R\n\x0bUpdateGroup\x12 .logbroker.v1.UpdateGroupRequest\x1a!.logbroker.v1.UpdateGroupResponse\x12R\n\x0b\x44\x65leteGroup\x12 .logbroker.v1.DeleteGroupRequest\x1a!.logbroker.v1.DeleteGroupResponse\x12X\n\rCommitOffsets\x12\".logbroker.v1.CommitOffsetsRequest\x1a#.logbroker.v1.CommitOffsetsResponse\x12O\n\nGetOffsets\x12\x1f.logbroker.v1.GetOffsetsRequest\x1a .logbroker.v1.GetOffsetsResponse\x12U\n\x0cResetOffsets\x12!.logbroker.v1.ResetOffsetsRequest\x1a\".logbroker.v1.ResetOffsetsResponse\x12\x46\n\x07\x45xplain\x12\x1c.logbroker.v1.ExplainRequest\x1a\x1d.logbroker.v1.ExplainResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,40 +49,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTGROUPSREQUEST']._serialized_end=642
   _globals['_LISTGROUPSRESPONSE']._serialized_start=644
   _globals['_LISTGROUPSRESPONSE']._serialized_end=733
-  _globals['_GROUPSUMMARY']._serialized_start=735
-  _globals['_GROUPSUMMARY']._serialized_end=858
-  _globals['_UPDATEGROUPREQUEST']._serialized_start=860
-  _globals['_UPDATEGROUPREQUEST']._serialized_end=942
-  _globals['_UPDATEGROUPRESPONSE']._serialized_start=944
-  _globals['_UPDATEGROUPRESPONSE']._serialized_end=1001
-  _globals['_DELETEGROUPREQUEST']._serialized_start=1003
-  _globals['_DELETEGROUPREQUEST']._serialized_end=1053
-  _globals['_DELETEGROUPRESPONSE']._serialized_start=1055
-  _globals['_DELETEGROUPRESPONSE']._serialized_end=1076
-  _globals['_COMMITOFFSETSREQUEST']._serialized_start=1078
-  _globals['_COMMITOFFSETSREQUEST']._serialized_end=1154
-  _globals['_COMMIT']._serialized_start=1156
-  _globals['_COMMIT']._serialized_end=1254
-  _globals['_COMMITOFFSETSRESPONSE']._serialized_start=1256
-  _globals['_COMMITOFFSETSRESPONSE']._serialized_end=1324
-  _globals['_COMMITRESULT']._serialized_start=1326
-  _globals['_COMMITRESULT']._serialized_end=1417
-  _globals['_GETOFFSETSREQUEST']._serialized_start=1419
-  _globals['_GETOFFSETSREQUEST']._serialized_end=1468
-  _globals['_GETOFFSETSRESPONSE']._serialized_start=1470
-  _globals['_GETOFFSETSRESPONSE']._serialized_end=1541
-  _globals['_RESETOFFSETSREQUEST']._serialized_start=1544
-  _globals['_RESETOFFSETSREQUEST']._serialized_end=1750
-  _globals['_RESETOFFSETSRESPONSE']._serialized_start=1752
-  _globals['_RESETOFFSETSRESPONSE']._serialized_end=1817
-  _globals['_OFFSETRESET']._serialized_start=1819
-  _globals['_OFFSETRESET']._serialized_end=1927
-  _globals['_EXPLAINREQUEST']._serialized_start=1929
-  _globals['_EXPLAINREQUEST']._serialized_end=2010
-  _globals['_EXPLAINRESPONSE']._serialized_start=2013
-  _globals['_EXPLAINRESPONSE']._serialized_end=2171
-  _globals['_EXPLAINRESPONSE_DETAILSENTRY']._serialized_start=2125
-  _globals['_EXPLAINRESPONSE_DETAILSENTRY']._serialized_end=2171
-  _globals['_GROUPSERVICE']._serialized_start=2174
-  _globals['_GROUPSERVICE']._serialized_end=2926
+  _globals['_GROUPSUMMARY']._serialized_start=736
+  _globals['_GROUPSUMMARY']._serialized_end=882
+  _globals['_UPDATEGROUPREQUEST']._serialized_start=884
+  _globals['_UPDATEGROUPREQUEST']._serialized_end=966
+  _globals['_UPDATEGROUPRESPONSE']._serialized_start=968
+  _globals['_UPDATEGROUPRESPONSE']._serialized_end=1025
+  _globals['_DELETEGROUPREQUEST']._serialized_start=1027
+  _globals['_DELETEGROUPREQUEST']._serialized_end=1077
+  _globals['_DELETEGROUPRESPONSE']._serialized_start=1079
+  _globals['_DELETEGROUPRESPONSE']._serialized_end=1100
+  _globals['_COMMITOFFSETSREQUEST']._serialized_start=1102
+  _globals['_COMMITOFFSETSREQUEST']._serialized_end=1178
+  _globals['_COMMIT']._serialized_start=1180
+  _globals['_COMMIT']._serialized_end=1278
+  _globals['_COMMITOFFSETSRESPONSE']._serialized_start=1280
+  _globals['_COMMITOFFSETSRESPONSE']._serialized_end=1348
+  _globals['_COMMITRESULT']._serialized_start=1350
+  _globals['_COMMITRESULT']._serialized_end=1441
+  _globals['_GETOFFSETSREQUEST']._serialized_start=1443
+  _globals['_GETOFFSETSREQUEST']._serialized_end=1492
+  _globals['_GETOFFSETSRESPONSE']._serialized_start=1494
+  _globals['_GETOFFSETSRESPONSE']._serialized_end=1565
+  _globals['_RESETOFFSETSREQUEST']._serialized_start=1568
+  _globals['_RESETOFFSETSREQUEST']._serialized_end=1774
+  _globals['_RESETOFFSETSRESPONSE']._serialized_start=1776
+  _globals['_RESETOFFSETSRESPONSE']._serialized_end=1841
+  _globals['_OFFSETRESET']._serialized_start=1843
+  _globals['_OFFSETRESET']._serialized_end=1951
+  _globals['_EXPLAINREQUEST']._serialized_start=1953
+  _globals['_EXPLAINREQUEST']._serialized_end=2034
+  _globals['_EXPLAINRESPONSE']._serialized_start=2037
+  _globals['_EXPLAINRESPONSE']._serialized_end=2195
+  _globals['_EXPLAINRESPONSE_DETAILSENTRY']._serialized_start=2149
+  _globals['_EXPLAINRESPONSE_DETAILSENTRY']._serialized_end=2195
+  _globals['_GROUPSERVICE']._serialized_start=2198
+  _globals['_GROUPSERVICE']._serialized_end=2950
 # @@protoc_insertion_point(module_scope)

@@ -69,18 +69,20 @@ class ListGroupsResponse(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[_Union[GroupSummary, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class GroupSummary(_message.Message):
-    __slots__ = ("group", "member_count", "lag", "age_ms", "parked_count")
+    __slots__ = ("group", "member_count", "lag", "age_ms", "parked_count", "blocked_count")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     MEMBER_COUNT_FIELD_NUMBER: _ClassVar[int]
     LAG_FIELD_NUMBER: _ClassVar[int]
     AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PARKED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_COUNT_FIELD_NUMBER: _ClassVar[int]
     group: _group_pb2.Group
     member_count: int
     lag: int
     age_ms: int
     parked_count: int
-    def __init__(self, group: _Optional[_Union[_group_pb2.Group, _Mapping]] = ..., member_count: _Optional[int] = ..., lag: _Optional[int] = ..., age_ms: _Optional[int] = ..., parked_count: _Optional[int] = ...) -> None: ...
+    blocked_count: int
+    def __init__(self, group: _Optional[_Union[_group_pb2.Group, _Mapping]] = ..., member_count: _Optional[int] = ..., lag: _Optional[int] = ..., age_ms: _Optional[int] = ..., parked_count: _Optional[int] = ..., blocked_count: _Optional[int] = ...) -> None: ...
 
 class UpdateGroupRequest(_message.Message):
     __slots__ = ("group", "settings")

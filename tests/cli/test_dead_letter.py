@@ -5,6 +5,11 @@ import typer
 
 from cli.conftest import Command, fail
 from logbroker.cli.dead_letter_options import Offsets, parse_offsets
+from logbroker.cli.redrive import until_ended
+from logbroker.client.client import Client
+from logbroker.client.dead_letter_admin import RedriveInfo
+from logbroker.errors import UnavailableError
+from logbroker.v1.dead_letter_service_pb2 import Redrive
 
 RANGES = {"12": Offsets(12, 13), "12-40": Offsets(12, 41), "12-": Offsets(12, None)}
 
@@ -71,6 +76,8 @@ def test_a_redrive_gives_dead_letters_back_to_their_group(
 ) -> None:
     group, topic = failed
     assert command("dlq", "redrive", *failed, "--dry-run").out == "would redrive 5 dead letters\n"
+    dry = json.loads(command("dlq", "redrive", *failed, "--dry-run", "-o", "json").out)
+    assert (dry.keys() & {"redrive_id", "state"}, dry["selected_count"]) == (set(), "5")
     ran = command("dlq", "redrive", *failed, "-n", "2", "-o", "json")
     done = json.loads(ran.out)
     assert (done["state"], done["redriven_count"]) == ("done", "2")
@@ -99,6 +106,24 @@ def test_a_redrive_that_is_left_alone_can_be_seen_and_cancelled(
     assert "(REDRIVE_NOT_FOUND)" in command("dlq", "cancel", "nope").err
 
 
+async def test_who_watches_a_redrive_while_the_broker_goes_is_told_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def nobody_answers(redrive_id: str) -> RedriveInfo:
+        raise UnavailableError("UNREACHABLE", "no broker answers")
+
+    client = Client("127.0.0.1:1")
+    monkeypatch.setattr(client.admin, "get_redrive", nobody_answers)
+    running = RedriveInfo.of(
+        Redrive(redrive_id="r1", state="running", selected_count=5, filter={"group": "mail"})
+    )
+    with pytest.raises(UnavailableError):
+        await until_ended(client, running)
+    expected = "redrive r1 goes on when the broker is back; see: logbroker dlq redrives mail\n"
+    assert capsys.readouterr().err == expected
+    await client.close()
+
+
 @pytest.mark.slow
 def test_dead_letters_are_resolved_for_good(command: Command, failed: tuple[str, str]) -> None:
     dry = command("dlq", "resolve", *failed, "--dry-run")
@@ -123,7 +148,9 @@ def test_blocked_records_are_listed_shown_and_moved_where_they_are(
     assert f"3 records of {numbered} are blocked in their place: add --blocked" in listed.err
     found = command("dlq", "list", *there, "--blocked", "-o", "json").out.splitlines()
     assert [json.loads(line)["offset"] for line in found] == ["0", "1", "2"]
-    assert "parse 1" in command("dlq", "show", *there, "0", "1", "--blocked").out
+    shown = command("dlq", "show", *there, "0", "1", "--blocked").out
+    assert "parse 1" in shown
+    assert [line for line in shown.splitlines() if len(line.split()) < 2] == []
     why = command("explain", *there, "0", "1")
     assert why.out.startswith("parked ")
     assert f"logbroker dlq show {group} {numbered} 0 1 --blocked" in why.err

@@ -1,10 +1,16 @@
+import io
 import json
+import re
+import sys
 from typing import Any
 
 import pytest
 
-from cli.conftest import Command, attached
+from cli.conftest import Command, attached, fail
 from cli.test_topic import BAD_NAMES, GOOD_NAMES, RULE
+from logbroker.cli.group_view import show_assignment
+from logbroker.cli.main import run
+from logbroker.client.membership import TopicPartition
 
 pytestmark = pytest.mark.slow
 
@@ -119,7 +125,7 @@ def test_a_group_that_is_not_there_or_is_there_already_is_said(
     for verb in ("describe", "update --max-failures 2", "delete --yes", "watch"):
         ran = command("group", *verb.split(), group)
         assert (ran.code, ran.out) == (1, "")
-        assert "(GROUP_NOT_FOUND)" in ran.err
+        assert ran.err.endswith("(GROUP_NOT_FOUND)\nsee what there is: logbroker group list\n")
     assert command("group", "create", group).code == 0
     again = command("group", "create", group, "-o", "json")
     assert json.loads(again.err)["error"]["reason"] == "GROUP_ALREADY_EXISTS"
@@ -154,6 +160,55 @@ def test_c23_a_member_that_has_consumed_nothing_is_listed_with_its_partition(
         ran = command("group", "describe", group)
     assert "worker é" in ran.out
     assert "none: nothing is settled there yet" in ran.out
+    assert f"{numbered}/0" in ran.out
+    lines = dict(line.split(maxsplit=1) for line in ran.out.splitlines()[:6])
+    assert (lines["members"], lines["lag"]) == ("1", "20")
+    assert lines["age"] != "-"
+
+
+def test_partitions_of_a_member_are_told_as_runs() -> None:
+    partitions = [TopicPartition("a", number) for number in (*range(100), 102, 104, 105)]
+    assert show_assignment([*partitions, TopicPartition("b", 0)]) == "a/0-99,102,104-105, b/0"
+
+
+def test_without_lag_there_is_no_age(command: Command, numbered: str, group: str) -> None:
+    command("consume", numbered, "-g", group)
+    rows = [line.split() for line in command("group", "list").out.splitlines()]
+    (row,) = [dict(zip(rows[0], row, strict=False)) for row in rows if row[0] == group]
+    assert (row["LAG"], row["AGE"], row["BLOCKED"]) == ("0", "-", "0")
+
+
+def test_a_group_that_is_stuck_is_told_with_how_many_and_where_to_ask_why(
+    command: Command, numbered: str, at_server: str, group: str
+) -> None:
+    command("group", "create", group, "--exhausted", "block")
+    command("consume", numbered, "-g", group, "-n", "7")
+    fail(at_server, group, numbered, 1)
+    listed = map(json.loads, command("group", "list", "-o", "json").out.splitlines())
+    (one,) = [each for each in listed if each["group"] == group]
+    assert (one["blocked_count"], one["parked_count"]) == ("1", "0")
+    ran = command("group", "describe", group)
+    assert ran.err == f"why it waits: logbroker explain {group} {numbered} 0 7\n"
+    place = ran.err.split("explain ")[1].split()
+    assert command("explain", *place).out.startswith("parked ")
+
+
+def test_on_a_narrow_terminal_a_group_is_described_without_what_says_nothing(
+    numbered: str, command: Command, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("consume", numbered, "-g", group, "-n", "5")
+    assert "EXPIRED" in command("group", "describe", group).out
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    for columns, is_there in ((80, False), (200, True)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        terminal.seek(0)
+        terminal.truncate()
+        assert run(["group", "describe", group]) == 0
+        assert ("EXPIRED" in terminal.getvalue()) == is_there
+        shown = re.sub(r"\x1b\[[0-9]*m", "", terminal.getvalue())
+        assert max(map(len, shown.splitlines())) <= columns
 
 
 def test_c23_lag_is_zero_where_nothing_was_written_and_where_all_has_expired(

@@ -1,3 +1,4 @@
+import asyncio
 import io
 import json
 import re
@@ -6,30 +7,34 @@ import sys
 import pytest
 
 from cli.conftest import Command
-from logbroker.cli.group_view import PROGRESS_COLUMNS
-from logbroker.cli.group_watch import COLUMNS, Look, Table
+from logbroker.cli.group_looks import Look
+from logbroker.cli.group_watch import heard
 from logbroker.cli.main import run
-from logbroker.client.group_status import GroupDescription, GroupInfo, PartitionProgress
-from logbroker.group.settings import GroupSettings
+from logbroker.errors import NotFoundError
+from logbroker.testing.clock import ManualClock
 
 
-def seen(now_ms: int, committed: int | None) -> Look:
-    progress = PartitionProgress(
-        topic="t", partition=0, committed_offset=committed, high_watermark=100,
-        log_start_offset=0, lag=100 - (committed or 0), age_ms=5_000, leased_count=0,
-        waiting_count=0, parked_count=0, failed_count=0, expired_unsettled_count=0, member_id="",
-        waits_for="",
-    )  # fmt: skip
-    group = GroupInfo("g", GroupSettings(), 0, ("t",))
-    return Look(now_ms, GroupDescription(group, (), (progress,), ()))
+async def test_a_broker_that_takes_its_time_is_said_not_to_answer_until_it_does() -> None:
+    clock, told, answer = ManualClock(), list[int](), asyncio.Future[Look]()
+
+    async def ask() -> Look:
+        return await answer
+
+    asked = asyncio.create_task(heard(ask(), clock, told.append))
+    for silent_ms in (2_000, 4_000):
+        await clock.advance(2_000)
+        assert told[-1:] == [silent_ms]
+    answer.set_result(Look(0, []))
+    assert await asked == Look(0, [])
+    assert told == [2_000, 4_000]
 
 
-def test_from_the_second_look_on_it_is_seen_how_fast_a_group_settles() -> None:
-    table = Table()
-    columns = [table.of(seen(now_ms, at)) for now_ms, at in ((0, None), (500, 0), (1_000, 40))]
-    rates = [dict(zip(names, rows[0], strict=True))["settled/s"] for names, rows in columns]
-    assert rates == ["-", "-", "80"]
-    assert set(COLUMNS) - set(PROGRESS_COLUMNS) == {"settled/s"}
+async def test_an_error_of_a_look_comes_out_as_it_is() -> None:
+    async def fail() -> Look:
+        raise NotFoundError("GROUP_NOT_FOUND", "there is no group 'g'", group="g")
+
+    with pytest.raises(NotFoundError):
+        await heard(fail(), ManualClock(), lambda _: None)
 
 
 @pytest.mark.slow
