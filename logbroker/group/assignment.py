@@ -28,13 +28,6 @@ class Member(NamedTuple):
     """Where it let a lease run out: others come first there."""
 
 
-class Change(NamedTuple):
-    """What a new assignment means for one member: first all that is revoked, then this."""
-
-    revoked: tuple[TopicPartition, ...]
-    assigned: tuple[TopicPartition, ...]
-
-
 Assignment = dict[str, tuple[TopicPartition, ...]]
 """By member; members without partitions too. Ascending."""
 
@@ -100,19 +93,6 @@ class Wants:
         if self.topics[name].isdisjoint(topic_ids):
             return False
         return name not in self.barred or any(self.may_have(name, one) for one in ones)
-
-
-def changes(
-    before: Mapping[str, Collection[TopicPartition]], after: Assignment
-) -> dict[str, Change]:
-    """Returns what changes for whom; members for whom nothing does are left out."""
-    found = {}
-    for name, mine in after.items():
-        old = set(before.get(name, ()))
-        revoked, assigned = sorted(old - set(mine)), sorted(set(mine) - old)
-        if revoked or assigned:
-            found[name] = Change(tuple(revoked), tuple(assigned))
-    return found
 
 
 def _uphill(owned: Mapping[str, set[TopicPartition]], wants: Wants) -> list[str]:

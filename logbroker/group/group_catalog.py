@@ -91,10 +91,6 @@ class GroupCatalog:
         known = self.get(group).topic(topic.topic_id)
         return [TopicAttached(group, topic)] if topic != known else []
 
-    def decide_detach(self, group: str, topic_id: str) -> list[GroupEvent]:
-        """Returns that the group does not read the topic any more; nothing if it did not."""
-        return [TopicDetached(group, topic_id)] if self.get(group).topic(topic_id) else []
-
     def decide_forget_topic(self, topic_id: str) -> list[GroupEvent]:
         """Returns what the deletion of a topic means for all groups."""
         return [TopicDetached(group.group, topic_id) for group in self.reading(topic_id)]
@@ -140,10 +136,6 @@ class GroupCatalog:
             if group.group not in in_use
             and 0 < group.settings.group_retention_ms <= now_ms - group.seen_ms
         ]
-
-    def decide_reserve_tokens(self, count: int) -> list[GroupEvent]:
-        """Returns that the next `count` tokens may be given out, once this is durable."""
-        return [TokensReserved(self.reserved_end + count)]
 
     def apply(self, event: GroupEvent) -> None:
         """The only way a catalog changes, live and at replay alike.

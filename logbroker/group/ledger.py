@@ -16,7 +16,6 @@ from logbroker.group.lease_table import Lease
 from logbroker.group.ledger_events import (
     Acknowledged,
     Committed,
-    Discarded,
     Due,
     Extended,
     Failed,
@@ -353,11 +352,6 @@ class Ledger:
         """Returns parked records of the ranges as available again, with fresh failures."""
         parked = self._parked(ranges)
         return [Redriven(parked)] if parked else []
-
-    def decide_discard(self, ranges: Iterable[Range]) -> list[LedgerEvent]:
-        """Returns parked records of the ranges as settled: given up."""
-        parked = self._parked(ranges)
-        return [Discarded(parked)] if parked else []
 
     def decide_release_key(self, offset: int) -> list[LedgerEvent]:
         """Returns the end of what the dead letter from `offset` holds, if it holds anything."""

@@ -5,13 +5,12 @@ what was leased is available, with its deliveries (`Delivered` is what is kept o
 and its failures. Back-offs run again for what was left of them.
 """
 
-from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple
 
 from logbroker.group.record_state import Cause
 from logbroker.group.retry_policy import Exhausted
-from logbroker.record.offset_ranges import OffsetRanges, Range
+from logbroker.record.offset_ranges import Range
 
 Ranges = tuple[Range, ...]
 """Ascending, without overlap."""
@@ -277,29 +276,3 @@ KEEPING: dict[type[LedgerEvent], Keeping] = {
     FailuresRestored: Keeping.FIRST,
     LastFailuresRestored: Keeping.FIRST,
 }
-
-
-def must_wait(events: Iterable[LedgerEvent]) -> bool:
-    """Returns whether an answer that rests on these events waits until they are durable."""
-    return any(KEEPING[type(event)] is Keeping.FIRST for event in events)
-
-
-def to_journal(events: Iterable[LedgerEvent]) -> list[LedgerEvent]:
-    """Returns what of one ledger's events is written, in fewer where that says the same.
-
-    Acknowledgements one by one, of one turn of the loop, are one event of few ranges.
-    """
-    found: list[LedgerEvent] = []
-    done = OffsetRanges()
-    for event in events:
-        if isinstance(event, Acknowledged):
-            for first, end in event.ranges:
-                done.add(first, end)
-        elif KEEPING[type(event)] is not Keeping.NEVER:
-            if done:
-                found.append(Acknowledged(0, tuple(done.ranges())))
-                done.clear()
-            found.append(event)
-    if done:
-        found.append(Acknowledged(0, tuple(done.ranges())))
-    return found

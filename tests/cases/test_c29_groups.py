@@ -253,6 +253,7 @@ async def read_five(client: Client, begin_after_s: float) -> list[bytes | None]:
         return [None]
 
 
+@pytest.mark.timeout(effort(120, 600))  # 60 starts in full
 async def test_c29_after_a_kill_during_a_deletion_a_group_knows_as_much_as_there_is(broker):
     random = Random(SEED)
     async with Client(broker.address) as client:

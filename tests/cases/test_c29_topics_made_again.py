@@ -167,6 +167,7 @@ async def test_c29_whoever_deletes_and_makes_it_at_the_same_time_gets_one_topic_
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(effort(120, 600))  # many starts in full
 async def test_c29_a_kill_during_a_deletion_leaves_the_topic_whole_or_gone_for_good(broker):
     random = Random(SEED)
     async with Client(broker.address) as client:
@@ -217,6 +218,7 @@ async def _write_one_each(client: Client) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(effort(120, 600))  # many starts in full
 async def test_c29_a_kill_during_a_creation_leaves_a_whole_topic_or_none(broker):
     random = Random(SEED)
     async with Client(broker.address) as client:

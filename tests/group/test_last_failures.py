@@ -9,6 +9,7 @@ from logbroker.group.events import InLedger, LedgerId, decode, encode
 from logbroker.group.last_failures import OVERHEAD_BYTES, Failure, LastFailures
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import KEEPING, Keeping, Moment
+from logbroker.group.parked import decide_resolve
 from logbroker.group.record_state import Cause
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
@@ -133,7 +134,7 @@ def test_reasons_and_redrives_stay_known_through_any_life_and_any_restart(order,
             if bench.ledger.state.leases.get(bench.token) is None:
                 break
         if random.random() < 0.1:
-            bench.apply(bench.ledger.decide_discard([(0, 1)]))
+            bench.apply(decide_resolve(bench.ledger, [(0, 1)]))
         bench.apply(bench.ledger.decide_release("m"))
         for ledger in (bench.ledger, bench.replayed(), bench.restored()):
             bench.check(ledger)
@@ -154,7 +155,7 @@ def test_a_resolved_dead_letter_keeps_what_is_known_of_it_until_retention_remove
         assert bench.lease() == [0, 1]
         bench.settle(0, Cause.REJECT, "again")
         bench.settle(1, Cause.ACKNOWLEDGE if bench.told[1][1] == 2 else Cause.REJECT, "again")
-    bench.apply(bench.ledger.decide_discard([(0, 1)]))
+    bench.apply(decide_resolve(bench.ledger, [(0, 1)]))
     bench.redrive(2, 3)
     bench.lease()  # tidies
     assert bench.ledger.state.committed == 2
@@ -173,7 +174,7 @@ def test_counts_of_resolved_dead_letters_are_bounded(monkeypatch):
     ledger = Ledger(GroupSettings(order=Order.NONE), is_parked_from_birth=True)
     now, count = Moment(0, 0), 300
     ledger.apply_all(ledger.decide_redrive([(at, at + 1) for at in range(0, count, 2)]), now)
-    ledger.apply_all(ledger.decide_discard([(at, at + 1) for at in range(1, count, 2)]), now)
+    ledger.apply_all(decide_resolve(ledger, [(at, at + 1) for at in range(1, count, 2)]), now)
     for token, most in enumerate((count, 1), 1):
         leased = ledger.decide_lease("m", token, now, high_watermark=count, max_count=most)
         ledger.apply_all(leased, now)

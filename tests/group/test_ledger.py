@@ -17,9 +17,8 @@ from logbroker.group.ledger_events import (
     LedgerEvent,
     Moment,
     Released,
-    must_wait,
-    to_journal,
 )
+from logbroker.group.parked import decide_resolve
 from logbroker.group.progress import first_unsettled, progress
 from logbroker.group.record_state import Cause, State
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
@@ -311,7 +310,7 @@ def test_a_blocked_record_is_parked_until_an_operator_moves_it():
     [first, second] = bench.ledger.delivered_runs([(0, 2)])
     assert (first.failures, first.redrives, second.redrives) == (0, 1, 0)
     bench.settle(0, 1, RETRY)
-    bench.apply(bench.ledger.decide_discard([(0, 2)]))
+    bench.apply(decide_resolve(bench.ledger, [(0, 2)]))
     assert (bench.states(), bench.state.counters.discarded) == ("SA", 1)
 
 
@@ -418,20 +417,11 @@ def test_lag_leaves_out_what_is_settled_above():
 def test_what_an_answer_waits_for_is_a_property_of_the_event():
     bench = Bench()
     decided = bench.ledger.decide_lease("a", 1, bench.now, high_watermark=9, max_count=9)
-    assert not must_wait(bench.apply(decided))
-    assert must_wait(bench.settle(0, 1, token=1))
-    assert not must_wait(bench.ledger.decide_release("a"))
+    settled = bench.apply(decided) and bench.settle(0, 1, token=1)
+    released = bench.ledger.decide_release("a")
+    keeping = [[KEEPING[type(one)] for one in each] for each in (decided, settled, released)]
+    assert keeping == [[Keeping.LATER], [Keeping.FIRST], [Keeping.NEVER]]
     assert set(KEEPING) == set(LedgerEvent.__args__)
-
-
-def test_acknowledgements_one_by_one_are_journaled_as_ranges():
-    lease = Leased(2, "a", ((9, 10),), 5)
-    acknowledged = [Acknowledged(1, ((at, at + 1),)) for at in (3, 1, 2, 7)]
-    assert to_journal([*acknowledged, Released(1, ((4, 5),)), lease, acknowledged[0]]) == [
-        Acknowledged(0, ((1, 4), (7, 8))),
-        lease,
-        Acknowledged(0, ((3, 4),)),
-    ]
 
 
 def test_a_reason_is_cut_between_characters():

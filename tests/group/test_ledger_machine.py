@@ -15,6 +15,7 @@ from logbroker.group import events
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import KEEPING, Keeping, Moment
+from logbroker.group.parked import decide_resolve
 from logbroker.group.record_state import Cause, State
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
 from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
@@ -276,7 +277,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.model.entries[at].failures = 0
             self.model.free(at)
         else:
-            self.apply(self.ledger.decide_discard([(at, at + 1)]))
+            self.apply(decide_resolve(self.ledger, [(at, at + 1)]))
             self.model.settle(at)
 
     @rule(member=MEMBERS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logbroker.errors import AlreadyExistsError, NotFoundError, PreconditionError
 from logbroker.group import events
 from logbroker.group.group import TopicRead
-from logbroker.group.group_events import GroupDeleted, InLedger, LedgerId
+from logbroker.group.group_events import GroupDeleted, InLedger, LedgerId, TokensReserved
 from logbroker.group.ledger_events import KEEPING, Keeping, Moment
 from logbroker.group.ledgers import Ledgers
 from logbroker.group.record_state import Cause
@@ -93,7 +93,7 @@ def test_a_deleted_topic_is_read_by_nobody():
     state = with_group()
     state.commit(state.catalog.decide_forget_topic("t1"))
     assert (state.of("g"), state.catalog.get("g").topics) == ({}, ())
-    assert state.catalog.decide_detach("g", "t1") == []
+    assert state.catalog.decide_forget_topic("t1") == []
 
 
 def test_a_group_in_use_is_deleted_only_by_force():
@@ -118,7 +118,7 @@ def test_a_group_is_forgotten_when_it_is_idle_and_never_while_it_has_members():
 def test_tokens_are_never_given_out_twice():
     state = with_group()
     first = state.catalog.reserved_end
-    state.commit(state.catalog.decide_reserve_tokens(1 << 32))
+    state.commit([TokensReserved(first + (1 << 32))])
     assert replayed(state.journal).catalog.reserved_end == first + (1 << 32)
 
 
@@ -177,7 +177,7 @@ def test_the_ledgers_of_groups_are_all_there_are_whatever_is_forgotten():
         attach(name, "t2")
     assert [one.partition for one in state.of("g", "t2")] == [0, 1]
     apply(state.catalog.decide_unlink("d1"))
-    apply(state.catalog.decide_detach("g", "t1"))
+    apply(state.catalog.decide_forget_topic("t1"))
     apply(state.catalog.decide_delete("h", is_in_use=False))
     assert list(state.of("g")) == [LedgerId("g", "t2", 0), LedgerId("g", "t2", 1)]
     assert state.of("h") == {}
