@@ -12,7 +12,7 @@ from time import process_time
 
 from logbroker.group.events import InLedger, LedgerId, encode
 from logbroker.group.ledger import Ledger
-from logbroker.group.ledger_events import KEEPING, Keeping, LedgerEvent, Moment
+from logbroker.group.ledger_events import KEEPING, Keeping, Leased, LedgerEvent, Moment
 from logbroker.group.record_state import Cause
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
@@ -70,10 +70,11 @@ class Run:
         self._held.append((found[0].token, ranges))
         return True
 
-    def _decide_lease(self, below: int):  # type: ignore[no-untyped-def]
-        return self.ledger.decide_lease(
+    def _decide_lease(self, below: int) -> list[Leased]:
+        decided = self.ledger.decide_lease(
             "member", self.lease_count + 1, self._now, high_watermark=below, max_count=500
         )
+        return [event for event in decided if isinstance(event, Leased)]
 
     def _settle(self, token: int, ranges: Sequence[Range]) -> None:
         middle = len(ranges) // 2
