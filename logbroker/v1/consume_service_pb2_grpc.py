@@ -69,6 +69,8 @@ class ConsumeServiceServicer:
         In `partition` order a member that lets a lease run out loses that partition to another
         member, if there is one. If it settled and extended nothing for `lease_ms` either, or its
         limit of records is 0, it loses all of them until it does so again, or sends a limit.
+        Ends with `TOPIC_NOT_FOUND` or `GROUP_NOT_FOUND` when a topic or the group is deleted, with
+        `MEMBER_FENCED` when another one joins under its `instance_id`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -76,7 +78,8 @@ class ConsumeServiceServicer:
 
     def Lease(self, request, context):
         """Leases records for a worker without a stream. In `partition` order one run of a partition
-        at a time. NOT_FOUND also where it waits and a topic, or the group, is deleted.
+        at a time. `TOPIC_NOT_FOUND` and `GROUP_NOT_FOUND` also where it waits and a topic, or the
+        group, is deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -27,7 +27,8 @@ if _version_not_supported:
 
 class DeadLetterServiceStub:
     """Looks at what groups failed at, and gives it back to them: dead letters or, where the filter
-    says so, records that are blocked.
+    says so, records that are blocked. `GROUP_NOT_FOUND` and `TOPIC_NOT_FOUND` where there is no
+    such group or topic, or the group does not read it; `REDRIVE_NOT_FOUND` for a redrive.
     """
 
     def __init__(self, channel):
@@ -80,7 +81,8 @@ class DeadLetterServiceStub:
 
 class DeadLetterServiceServicer:
     """Looks at what groups failed at, and gives it back to them: dead letters or, where the filter
-    says so, records that are blocked.
+    says so, records that are blocked. `GROUP_NOT_FOUND` and `TOPIC_NOT_FOUND` where there is no
+    such group or topic, or the group does not read it; `REDRIVE_NOT_FOUND` for a redrive.
     """
 
     def ListDeadLetters(self, request, context):
@@ -91,7 +93,7 @@ class DeadLetterServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetDeadLetter(self, request, context):
-        """Returns one dead letter with its record.
+        """Returns one dead letter with its record. `DEAD_LETTER_NOT_FOUND` if there is none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -114,7 +116,7 @@ class DeadLetterServiceServicer:
 
     def StartRedrive(self, request, context):
         """Starts to make dead letters available to their group again. Nothing is copied.
-        `REDRIVE_RUNNING` if another redrive is about the same ones.
+        `REDRIVE_RUNNING` if another redrive is about the same ones, unless it is only to count.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -135,7 +137,7 @@ class DeadLetterServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelRedrive(self, request, context):
-        """Ends a redrive; what it has made available stays so.
+        """Ends a redrive; what it has made available stays so. One that has ended is returned as it is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -194,7 +196,8 @@ def add_DeadLetterServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class DeadLetterService:
     """Looks at what groups failed at, and gives it back to them: dead letters or, where the filter
-    says so, records that are blocked.
+    says so, records that are blocked. `GROUP_NOT_FOUND` and `TOPIC_NOT_FOUND` where there is no
+    such group or topic, or the group does not read it; `REDRIVE_NOT_FOUND` for a redrive.
     """
 
     @staticmethod

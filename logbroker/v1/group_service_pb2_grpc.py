@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class GroupServiceStub:
     """Makes, shows, changes, resets and removes groups; commits and positions for readers with
-    a loop of their own.
+    a loop of their own. A group that is not there is `GROUP_NOT_FOUND`, but for commits.
     """
 
     def __init__(self, channel):
@@ -85,11 +85,12 @@ class GroupServiceStub:
 
 class GroupServiceServicer:
     """Makes, shows, changes, resets and removes groups; commits and positions for readers with
-    a loop of their own.
+    a loop of their own. A group that is not there is `GROUP_NOT_FOUND`, but for commits.
     """
 
     def CreateGroup(self, request, context):
         """Creates a group. Not needed before reading: `Consume` and `Lease` create it with defaults.
+        `GROUP_ALREADY_EXISTS` if there is one, `TOO_MANY_GROUPS` if there are too many.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -110,15 +111,16 @@ class GroupServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateGroup(self, request, context):
-        """Changes settings; what is absent stays as it is.
+        """Changes settings; what is absent stays as it is. `GROUP_IN_USE` for another order while
+        there are members or leases.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteGroup(self, request, context):
-        """Deletes a group and its progress. `GROUP_IN_USE` while members are attached, unless forced.
-        Its dead-letter topics stay.
+        """Deletes a group and its progress. `GROUP_IN_USE` while there are members or leases, unless
+        forced. Its dead-letter topics stay.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -132,22 +134,23 @@ class GroupServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetOffsets(self, request, context):
-        """Returns committed offsets.
+        """Returns committed offsets; none of a topic that the group does not read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResetOffsets(self, request, context):
-        """Moves a group to another place. `GROUP_IN_USE` while members are attached, unless forced;
-        then they are fenced and go on from there.
+        """Moves a group to another place. `GROUP_IN_USE` while there are members or leases, unless
+        forced; then what they hold is taken back, and they go on from there.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Says why a record is not delivered to the group now.
+        """Says why a record is not delivered to the group now. `TOPIC_NOT_FOUND` also where the group
+        does not read the topic.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -211,7 +214,7 @@ def add_GroupServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class GroupService:
     """Makes, shows, changes, resets and removes groups; commits and positions for readers with
-    a loop of their own.
+    a loop of their own. A group that is not there is `GROUP_NOT_FOUND`, but for commits.
     """
 
     @staticmethod
