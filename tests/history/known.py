@@ -1,4 +1,4 @@
-"""What a history has told so far of one record and its leases.
+"""What a history tells of one record and its leases.
 
 How often a record has failed is not always known: a lease may have expired just before its
 member vanished. `least` and `most` are what it can be.
@@ -7,7 +7,7 @@ member vanished. `least` and `most` are what it can be.
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from .events import Answer
+from .events import Answer, Place
 
 FINAL = Answer.ACKNOWLEDGE, Answer.REJECT
 
@@ -32,20 +32,36 @@ OVER_BEFORE_ANSWERED = Fate.REFUSED, Fate.TAKEN_BACK
 
 @dataclass(slots=True)
 class Lease:
-    """One token's hold on one record."""
+    """One token's hold on one record. Times are indexes into the history, -1 for never."""
 
     member: str
     token: int
+    place: Place
+    number: int
+    failures: int
+    redrives: int
     received: int
+    received_ns: int
+    granted: int
+    """The grant lies before this: no later than any later token was seen."""
+    life: int
+    """Of the broker, counted from 0: it has granted it."""
+    begun: int = -1
     answer: Answer | None = None
     answered: int = -1
+    answered_ns: int = -1
+    confirmed: int = -1
+    over: int = -1
+    """When its member heard that it is over: taken back, or its answer refused."""
+    ended: int = -1
+    """When its member ended."""
     fate: Fate = Fate.OPEN
-    superseded: int = -1
-    """When the next lease on the record was seen."""
-    is_counted: bool = False
-    """Whether the failure that its end may be is in `least` and `most`."""
+    is_told: bool = False
+    """Whether the broker that granted it has told that it is over, and not merely lost it."""
     is_suspected: bool = False
     """Whether its member vanished and held others too."""
+    may_have_expired: bool = False
+    """Whether its member left in order, but so late that its time may have been over."""
 
     @property
     def may_be_acknowledged(self) -> bool:
@@ -57,6 +73,9 @@ class Lease:
         """Returns whether the broker may have taken a rejection."""
         return self.answer is Answer.REJECT and self.fate not in OVER_BEFORE_ANSWERED
 
+    def __str__(self) -> str:
+        return f"{self.place} under {self.token} to {self.member}"
+
 
 @dataclass(slots=True)
 class Known:
@@ -64,11 +83,12 @@ class Known:
 
     since: int = -1
     """When that was; -1: never."""
+    since_ns: int = 0
+    since_life: int = 0
     leases: list[Lease] = field(default_factory=list)
-    number: int = 0
-    """Of the last delivery that was seen."""
-    durable_number: int = 0
-    """What no kill of the broker makes it forget."""
+    """In the order in which they were granted."""
+    is_skipped: bool = False
+    """The group was moved past it."""
     least: int = 0
     most: int = 0
     redrives: int = 0
@@ -78,15 +98,10 @@ class Known:
     """An acknowledgement was confirmed."""
     is_given_up: bool = False
     """Its end as a dead letter was confirmed, since the last redrive."""
-    is_skipped: bool = False
-    """The group was moved past it."""
-    is_through: bool = False
-    """Whether the last handling that counts ended it."""
-    begun_token: int = -1
 
     @property
     def last(self) -> Lease | None:
-        """Returns the lease that was seen last."""
+        """Returns the lease that was granted last."""
         return self.leases[-1] if self.leases else None
 
     @property
@@ -100,17 +115,3 @@ class Known:
         return self.most + unseen >= max_failures or any(
             lease.may_be_rejected for lease in this_round
         )
-
-    def failed(self, lease: Lease, *, at_least: int, at_most: int) -> None:
-        """Takes note of what the end of a lease counts as, once."""
-        if not lease.is_counted:
-            lease.is_counted = True
-            self.least += at_least
-            self.most += at_most
-
-    def begin_round(self, redrives: int) -> None:
-        """Takes note of a redrive: failures are counted anew."""
-        self.redrives = redrives
-        self.round_start = len(self.leases)
-        self.least = self.most = 0
-        self.is_given_up = False

@@ -288,14 +288,19 @@ async def prove(seed: int, plan: Plan, broker: BrokerProcess, directory: Path) -
             after = await outcome_of(client, group.name, TOPIC)
             changed = differences(outcome, after)
             assert not changed, f"seed {seed}, {group.name}: a restart changed {changed}"
+    faults = []
     for group, outcome in zip(workload.groups, workload.outcomes, strict=True):
-        checker = Checker(group.history.in_order(), outcome, order=group.order, policy=POLICY)
+        noted = group.history.in_order()
+        checker = Checker(noted, outcome, order=group.order, policy=POLICY, lease_ms=plan.lease_ms)
         try:
             checker.check()
         except AssertionError as error:
-            raise AssertionError(f"seed {seed}, {group.name}: {error}") from None
+            kept = directory / f"{group.name}.history"
+            kept.write_text("".join(f"{one}\n" for one in [*noted, outcome]))
+            faults.append(f"seed {seed}, {group.name}: {error}\nThe history is in {kept}.")
         for name, count in checker.counts.items():
             workload.counts[str(name)] += count
+    assert not faults, "\n".join(faults)
     return workload
 
 
