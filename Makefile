@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
-		| awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+		| awk -F'|' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 .venv/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -47,6 +47,13 @@ demo: .venv/.demo ## publish a year of flights, share and replay it, kill the br
 bench: setup ## measure against bare limits (QUICK=1: in about a minute)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)
 
+bench-peers-setup: setup ## fetch the systems that bench-peers compares us with
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,peers]'
+	$(BIN)/python -m bench.peers.fetch
+
+bench-peers: setup ## measure beside Kafka, NATS, Redis, RabbitMQ (QUICK=1: in some minutes)
+	$(BIN)/python -m bench.peers $(if $(QUICK),--quick)
+
 # The charts want matplotlib, which nothing else needs.
 .venv/.report: .venv/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report]'
@@ -58,4 +65,5 @@ bench-report: .venv/.report ## write bench/RESULTS.md and its charts (RUN=: of a
 
 check: lint types test ## what CI runs, but for the demo
 
-.PHONY: help setup proto format lint types test test-slow demo bench bench-report check
+.PHONY: help setup proto format lint types test test-slow demo bench bench-peers-setup \
+	bench-peers bench-report check

@@ -5,7 +5,6 @@ import asyncio
 import gc
 import json
 import os
-import platform
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -14,13 +13,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import grpc
 import uvloop
 
 from bench.fan_out import FanOut
 from bench.fetch import Fetch
 from bench.lab import Lab, Question, open_lab
 from bench.latency import Latency
+from bench.machine import machine
 from bench.memory import Memory
 from bench.produce import ProduceBatches
 from bench.publish import PublishOne
@@ -59,7 +58,7 @@ def main() -> None:
     sections = uvloop.run(_measure(scale, args.only or list(QUESTIONS), output.parent))
     found = [row for _, rows in sections for row in rows]
     output.write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{_machine()}; medians of {scale.rounds} interleaved rounds\n")
+    print(f"{machine()}; medians of {scale.rounds} interleaved rounds\n")
     print(table(sections))
     print(f"\n{summary(found)}\nwritten to {os.path.relpath(output)}")
 
@@ -89,13 +88,6 @@ async def _measure(
 
 def _progress(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
-
-
-def _machine() -> str:
-    return (
-        f"{os.cpu_count()} CPUs, {platform.system()} {platform.release()}, "
-        f"Python {platform.python_version()}, grpcio {grpc.__version__}"
-    )
 
 
 def _arguments() -> argparse.Namespace:

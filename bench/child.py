@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 
 
 class Child:
@@ -21,6 +22,11 @@ class Child:
         """Of the process."""
         return self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Tells whether it has, for whatever reason."""
+        return self._process.poll() is not None
+
     def ask(self, order: str) -> str:
         """Returns the answer to an order."""
         assert self._process.stdin
@@ -34,6 +40,18 @@ class Child:
         if not line:
             raise RuntimeError(f"{self._module} ended with {self._process.wait()}")
         return line
+
+    def kill(self) -> None:
+        """Ends it at once; whoever waits for its answer gets a RuntimeError."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Closes the pipes of one that was killed, when nobody waits for its answer."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe
+            with suppress(BrokenPipeError):  # an order that it did not take
+                pipe.close()
 
     def end(self) -> None:
         """Ends it: it goes when its stdin is closed."""

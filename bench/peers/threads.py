@@ -1,0 +1,29 @@
+"""Clients whose calls block: polled in a thread of their own."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def polled(poll: Callable[[], None]) -> Iterator[None]:
+    """Polls in a thread until the block is left; raises what it raised."""
+    ended = threading.Event()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            while not ended.is_set():
+                poll()
+        except BaseException as error:  # noqa: BLE001  # it is raised in the block's thread
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    if errors:
+        raise errors[0]
