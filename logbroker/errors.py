@@ -133,7 +133,10 @@ REASONS: dict[str, tuple[type[LogbrokerError], str]] = {
     "OFFSET_OUT_OF_RANGE": (OffsetOutOfRangeError, "The offset cannot be read, or not yet."),
     "TOPIC_RECREATED": (PreconditionError, "The name means another topic now than `topic_id`."),
     "UNEXPECTED_OFFSET": (PreconditionError, "`expected_offset` is not the next offset."),
-    "GROUP_IN_USE": (PreconditionError, "The group has members; stop them first, or force it."),
+    "GROUP_IN_USE": (
+        PreconditionError,
+        "The group has members or leases; end them first, or force it.",
+    ),
     "CLIENT_CLOSED": (PreconditionError, "Given by clients: this client has been closed."),
     "BROKER_RUNNING": (PreconditionError, "A broker holds this data directory."),
     "SEQUENCE_GAP": (ConflictError, "A producer's batch came before the one it follows."),

@@ -140,6 +140,7 @@ def test_every_block_is_of_a_kind_that_is_checked():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # some fifty programs, one after another
 def test_the_commands_and_snippets_run_in_their_order(tmp_path):
     with Reader(tmp_path) as reader:
         for block in blocks():
@@ -194,7 +195,7 @@ class Reader:
             env=self._environ(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, f"{where} failed\n{done.stdout}\n{done.stderr}"

@@ -121,6 +121,7 @@ class Beginning:
 def check_order(group: Group, settings: GroupSettings | None) -> None:
     """Raises PreconditionError where a member wants another order than the group has."""
     if settings and settings.order is not group.settings.order:
-        message = f"group {group.group!r} has the order {group.settings.order}"
-        details = {"group": group.group, "order": group.settings.order}
+        has, wants = group.settings.order, settings.order
+        message = f"group {group.group!r} has the order {has}; this member wants {wants}"
+        details = {"group": group.group, "order": has, "wanted": wants}
         raise PreconditionError("GROUP_IN_USE", message, **details)

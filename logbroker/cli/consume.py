@@ -10,7 +10,6 @@ import typer
 from logbroker.cli.command import DEFAULT_SERVER, OutputOption, ServerOption, call
 from logbroker.cli.fetch import say_zone
 from logbroker.cli.group_options import OrderOption, given, place_now, settings_of
-from logbroker.cli.moment import Place
 from logbroker.cli.output import Output, counted, flush, note, write, write_bytes
 from logbroker.cli.record_json import delivered_to_json
 from logbroker.cli.record_line import (
@@ -95,14 +94,13 @@ def consume(
 
     async def verb(client: Client) -> None:
         names = list(map(check_name, topics))
-        if place is not None:
-            await _say_if_there(client, check_name(group), place)
+        is_new = place is not None and await _is_new(client, check_name(group))
         most = HELD_RECORDS if no_settle else OUTSTANDING_RECORDS
         consumer = client.consumer(
             check_name(group),
             names,
             order=order,
-            settings=settings_of(settings) if settings else None,
+            settings=settings_of(settings) if is_new else None,
             auto_settle=False,
             follow=follow,
             client_id=client_id,
@@ -176,16 +174,17 @@ async def _lost(pending: Sequence[PendingSettlement]) -> int:
     return lost
 
 
-async def _say_if_there(client: Client, group: str, place: Place) -> None:
-    """Says that a group that exists goes on from where it is."""
+async def _is_new(client: Client, group: str) -> bool:
+    """Returns whether there is no such group; says of one there is that it goes on where it is."""
     try:
         await client.admin.get_group(group)
     except NotFoundError:
-        return
+        return True
     note(
         f"--from has no effect: {group} exists and goes on from where it is; "
         "move it with: logbroker group reset"
     )
+    return False
 
 
 def _show(template: str | None, *, full: bool, raw: bool, output: Output) -> Show:

@@ -93,7 +93,8 @@ def list_letters(
     if not letters:
         wanted.say_none("is here" if resolved else "is unresolved")
         return
-    write_table(LETTER_COLUMNS, list(map(letter_row, letters)))
+    optional = ("redrives", "failures")
+    write_table(LETTER_COLUMNS, list(map(letter_row, letters)), optional=optional)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """`group create|list|describe|update|delete`; `reset` and `watch` have modules of their own."""
 
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -99,6 +100,9 @@ def list_groups(server: ServerOption = DEFAULT_SERVER, output: OutputOption = Ou
 @app.command()
 def describe(
     group: GroupArgument,
+    behind: Annotated[
+        bool, typer.Option("--behind", help="Of its partitions, only those with lag.")
+    ] = False,
     server: ServerOption = DEFAULT_SERVER,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -107,7 +111,10 @@ def describe(
     async def verb(client: Client) -> GroupDescription:
         return await client.admin.get_group(check_name(group))
 
-    write_description(call(server, output, verb), output)
+    found = call(server, output, verb)
+    if behind:
+        found = replace(found, progress=tuple(one for one in found.progress if one.lag))
+    write_description(found, output)
 
 
 @app.command()

@@ -117,7 +117,8 @@ def list_redrives(
         for redrive in redrives:
             write_json(redrive_fields(redrive))
         return
-    write_table(REDRIVE_COLUMNS, list(map(redrive_row, redrives)))
+    rows = list(map(redrive_row, redrives))
+    write_table(REDRIVE_COLUMNS, rows, optional=("parked again", "resolved"))
 
 
 def cancel(

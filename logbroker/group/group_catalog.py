@@ -115,7 +115,7 @@ class GroupCatalog:
         """Returns the deletion; PreconditionError (GROUP_IN_USE) under members unless forced."""
         self.get(group)
         if is_in_use and not is_forced:
-            message = f"group {group!r} has members"
+            message = f"group {group!r} has members or leases"
             raise PreconditionError("GROUP_IN_USE", message, group=group)
         return [GroupDeleted(group)]
 

@@ -58,9 +58,11 @@ def test_a_new_group_begins_where_it_is_told_and_an_old_one_goes_on(
     again = command("consume", numbered, *options)
     assert again.out == "8\n"
     assert "--from has no effect" in again.err
+    without_an_order = command("consume", numbered, *options[:-2])
+    assert (without_an_order.code, without_an_order.out) == (0, "9\n")
     other_order = command("consume", numbered, "-g", group, "--order", "key")
     assert other_order.code == 1
-    assert "none" in other_order.err
+    assert "has the order none; this member wants key (GROUP_IN_USE)" in other_order.err
 
 
 def test_several_topics_are_read_at_once(command: Command, numbered: str, group: str) -> None:

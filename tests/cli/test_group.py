@@ -171,6 +171,19 @@ def test_partitions_of_a_member_are_told_as_runs() -> None:
     assert show_assignment([*partitions, TopicPartition("b", 0)]) == "a/0-99,102,104-105, b/0"
 
 
+def test_of_many_partitions_those_with_lag_are_told_alone_if_asked_for(
+    command: Command, at_server: str, group: str
+) -> None:
+    command("topic", "create", f"{group}-wide", "-p", "20")
+    command("consume", f"{group}-wide", "-g", group)
+    command("produce", f"{group}-wide", "-p", "7", stdin=b"x")
+    ran = command("group", "describe", group, "--behind", "-o", "json")
+    found = json.loads(ran.out)
+    assert [(one["partition"], one["lag"]) for one in found["progress"]] == [(7, "1")]
+    assert found["lag"] == "1"
+    assert len(describe(command, group)["progress"]) == 20
+
+
 def test_without_lag_there_is_no_age(command: Command, numbered: str, group: str) -> None:
     command("consume", numbered, "-g", group)
     rows = [line.split() for line in command("group", "list").out.splitlines()]
