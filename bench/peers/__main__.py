@@ -55,14 +55,14 @@ RESULTS = Path(__file__).parents[1] / "results"
 def main() -> None:
     """Measures what the arguments say."""
     args = _arguments()
-    scale = SCALES["quick" if args.quick else args.scale]
-    scale = replace(scale, rounds=args.rounds or scale.rounds)
+    size = "quick" if args.quick else args.scale
+    scale = replace(SCALES[size], rounds=args.rounds or SCALES[size].rounds)
     output: Path = args.output
     output.parent.mkdir(parents=True, exist_ok=True)
     for line in skipped(args.systems):
         print(f"SKIPPED: {line}", flush=True)
     run = uvloop.run(_measure(scale, args.only or list(WORKLOADS), args.systems, output.parent))
-    output.write_text(json.dumps(run, indent=1) + "\n")
+    output.write_text(json.dumps({**run, "scale": size}, indent=1) + "\n")
     print(f"{goal_table(run['goals'])}\n")
     print(f"{run['machine']}; medians of {scale.rounds} interleaved rounds, {run['seconds']} s")
     for line in run["skipped"]:
@@ -98,7 +98,7 @@ async def _measure(
         "date": date.isoformat(timespec="seconds"),
         "seconds": round(perf_counter() - begun),
         "rounds": scale.rounds,
-        "scale": asdict(scale),
+        "sizes": asdict(scale),
         "versions": {k: v for system in systems for k, v in system.versions().items()},
         "systems": {system.name: system.title for system in systems},
         "levels": {system.name: dict(system.answers) for system in systems},

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ TIMEOUT_S = 60
 FILL_S = 300
 """For an order to publish so many records."""
 POLL_S = 0.01
-MEMBERS_S = 90
+MEMBERS_S = 45
 """For what members are asked."""
 STILL_S = 10
 """Members that took nothing for so long will take no more."""
@@ -110,7 +111,9 @@ class ClientProcess:
         if self.is_dead:
             self._child.close()
         else:
-            self._child.end()
+            with suppress(subprocess.TimeoutExpired):  # a thread of its client hangs
+                self._child.end()
+            self.kill()
 
 
 class Clients:

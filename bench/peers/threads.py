@@ -27,3 +27,11 @@ def polled(poll: Callable[[], None]) -> Iterator[None]:
         thread.join()
     if errors:
         raise errors[0]
+
+
+def done_within(seconds: float, action: Callable[[], object]) -> bool:
+    """Does something in a thread, and leaves it alone if that takes longer; tells whether not."""
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()

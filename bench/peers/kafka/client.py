@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
 )
 
 from bench.peers.system import Level, Sending, Take
-from bench.peers.threads import polled
+from bench.peers.threads import done_within, polled
 from bench.records import Records
 
 TOPIC_CONFIG = {Level.SYNCED: {"flush.messages": "1"}, Level.WRITTEN: {}}
@@ -55,6 +55,9 @@ POLLED = 10_000
 POLL_S = 0.1
 FLUSH_S = 0.05
 ANSWER_S = 60
+SETTLED_S = 10.0
+CLOSE_S = 5.0
+"""A share consumer may hang in `close`, when it has done all that it is measured by."""
 
 
 async def connect(address: str, level: Level) -> "Connection":
@@ -149,7 +152,11 @@ class Connection:
 
         with polled(poll):
             yield
-        consumer.close()
+        settled = consumer.commit_sync(SETTLED_S)
+        refused += [error for error in settled.values() if error]
+        if refused:
+            raise refused[0]
+        done_within(CLOSE_S, consumer.close)
 
     async def unsettled(self, topic: str, group: str) -> int | None:
         """Cannot tell: the client has no call for the offsets of a share group."""

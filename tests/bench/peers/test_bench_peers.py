@@ -31,7 +31,7 @@ def test_a_run_without_peers_measures_us_and_lists_the_others_as_skipped(tmp_pat
     assert run.keys() >= {"machine", "date", "rounds", "versions", "goals", "distributions"}
     assert run["systems"] == {"logbroker": "logbroker"}
     assert run["levels"]["logbroker"].keys() == {"synced", "written"}
-    assert run["failed"] == {}, done.stderr
+    assert (run["scale"], run["failed"]) == ("tiny", {}), done.stderr
     assert len(run["skipped"]) == 1
     assert [section["name"] for section in run["sections"]] == ["publish", "confirm"]
     for section in run["sections"]:

@@ -1,11 +1,14 @@
 """Small sums behind the numbers of a run."""
 
+import threading
+
 import pytest
 
 from bench.peers.client import STEP, Consumed
 from bench.peers.pace import TICK_S, stamp_of, value_stamp
 from bench.peers.quantiles import percentiles, quantiles
 from bench.peers.scale import SCALES
+from bench.peers.threads import done_within
 from bench.peers.workloads.filled import count_of
 from bench.peers.workloads.kill import lost_of
 
@@ -85,3 +88,12 @@ def test_quantiles_rise_and_end_with_the_slowest() -> None:
     assert [part for part, _ in found] == sorted(part for part, _ in found)
     assert found[-1] == (1.0, 0.999)
     assert quantiles([]) == []
+
+
+def test_what_hangs_is_left_alone_after_some_time() -> None:
+    never = threading.Event()
+    try:
+        assert not done_within(0.01, never.wait)
+        assert done_within(60, lambda: None)
+    finally:
+        never.set()
