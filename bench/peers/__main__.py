@@ -21,10 +21,10 @@ from bench.machine import machine
 from bench.peers.goals import goals
 from bench.peers.lab import Lab, Workload, open_lab
 from bench.peers.quantiles import quantiles
-from bench.peers.rows import measured
+from bench.peers.rows import measured, name_of
 from bench.peers.scale import SCALES, Scale
 from bench.peers.skipped import installed, skipped
-from bench.peers.systems import SYSTEMS
+from bench.peers.systems import OURS, SYSTEMS
 from bench.peers.table import goal_table, workload_table
 from bench.peers.workloads.confirm import Confirm
 from bench.peers.workloads.fan_out import FanOut
@@ -49,6 +49,8 @@ WORKLOADS: dict[str, Callable[[Lab], Workload]] = {
     "kill": Kill,
     "grow": Grow,
 }
+LEAST_ROUNDS = 3
+"""However long they take."""
 RESULTS = Path(__file__).parents[1] / "results"
 
 
@@ -61,7 +63,9 @@ def main() -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     for line in skipped(args.systems):
         print(f"SKIPPED: {line}", flush=True)
-    run = uvloop.run(_measure(scale, args.only or list(WORKLOADS), args.systems, output.parent))
+    run = uvloop.run(
+        _measure(scale, args.only or list(WORKLOADS), args.systems, output.parent, args.minutes)
+    )
     output.write_text(json.dumps({**run, "scale": size}, indent=1) + "\n")
     print(f"{goal_table(run['goals'])}\n")
     print(f"{run['machine']}; medians of {scale.rounds} interleaved rounds, {run['seconds']} s")
@@ -71,7 +75,11 @@ def main() -> None:
 
 
 async def _measure(
-    scale: Scale, workloads: Sequence[str], names: Sequence[str], directory: Path
+    scale: Scale,
+    workloads: Sequence[str],
+    names: Sequence[str],
+    directory: Path,
+    minutes: float,
 ) -> dict[str, Any]:
     """Prints the table of each workload; returns what the file holds."""
     main_task = asyncio.current_task()
@@ -81,12 +89,18 @@ async def _measure(
     systems = installed(names)
     sections, found_goals = [], []
     async with open_lab(scale, directory, systems) as lab:
-        for name in workloads:
+        for number, name in enumerate(workloads):
+            left_s = begun + 60 * minutes - perf_counter()
             earlier = {one for one, errors in lab.failures.items() if not one.startswith("start")}
             workload = WORKLOADS[name](lab)
-            async with AsyncExitStack() as stack:
-                stack.push_async_callback(workload.close)
-                await _rounds(lab, workload, scale)
+            try:
+                async with AsyncExitStack() as stack:
+                    stack.push_async_callback(workload.close)
+                    await _rounds(lab, workload, scale, left_s / (len(workloads) - number))
+            except Exception as error:  # noqa: BLE001  # what was measured is still told
+                reason = f"{type(error).__name__}: {error}"
+                lab.failures[name_of(workload.title, OURS.name)] = [reason]
+                print(f"FAILED: {workload.title}: {reason}", file=sys.stderr, flush=True)
             rows = workload.rows()
             found = measured(rows, lab.samples)
             found_goals += goals(name, rows, lab.samples)
@@ -110,21 +124,30 @@ async def _measure(
     }
 
 
-async def _rounds(lab: Lab, workload: Workload, scale: Scale) -> None:
-    """Prepares and measures a workload: its rounds follow one another, and are interleaved."""
+async def _rounds(lab: Lab, workload: Workload, scale: Scale, share_s: float) -> None:
+    """Prepares and measures a workload: its rounds follow one another, and are interleaved.
+
+    There are fewer rounds where they would take longer than its share.
+    """
     lab.round_number, lab.scale = 0, scale
+    end = perf_counter() + share_s
     begun = perf_counter()
     await workload.prepare()
     _progress(f"{workload.title}: prepared in {perf_counter() - begun:.1f} s")
     gc.collect()
     gc.freeze()
+    took_s = 0.0
     for number in range(0 if lab.scale.warm_up else 1, lab.scale.rounds + 1):
+        if number > LEAST_ROUNDS and perf_counter() + took_s > end:
+            _progress(f"{workload.title}: ends after {number - 1} rounds: its time is over")
+            return
         lab.round_number = number
         lab.scale = scale if number else scale.warming()
         begun = perf_counter()
         await workload.run_round()
         what = f"round {number} of {lab.scale.rounds}" if number else "warm-up"
-        _progress(f"{workload.title}: {what}: {perf_counter() - begun:.1f} s")
+        took_s = perf_counter() - begun
+        _progress(f"{workload.title}: {what}: {took_s:.1f} s")
 
 
 def _progress(message: str) -> None:
@@ -136,6 +159,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a short form")
     parser.add_argument("--scale", choices=SCALES, default="full", help="how much is measured")
     parser.add_argument("--rounds", type=int, metavar="N", help="instead of the scale's")
+    parser.add_argument(
+        "--minutes", type=float, default=35, metavar="N", help="what takes longer has fewer rounds"
+    )
     parser.add_argument("--only", nargs="+", choices=WORKLOADS, help="these workloads alone")
     parser.add_argument(
         "--systems", nargs="+", choices=list(SYSTEMS)[1:], default=list(SYSTEMS)[1:], help="these"

@@ -83,6 +83,11 @@ class ServerProcess:
                     raise RuntimeError(f"{self._command[0]} does not start:\n{self._log_tail()}")
                 sleep(POLL_S)
 
+    @property
+    def is_running(self) -> bool:
+        """Tells whether it was started, and neither stopped nor killed."""
+        return self._process is not None
+
     def stop(self) -> None:
         """Ends it with SIGTERM, and with SIGKILL what is left of it."""
         if self._process and self._process.poll() is None:

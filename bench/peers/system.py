@@ -107,6 +107,10 @@ class Server(Protocol):
     def start(self) -> None:
         """Starts it; returns when it takes connections."""
 
+    @property
+    def is_running(self) -> bool:
+        """Tells whether it was started, and neither stopped nor killed."""
+
     def stop(self) -> None:
         """Ends it in good order."""
 

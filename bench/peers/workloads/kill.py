@@ -91,6 +91,8 @@ class Kill:
     async def _found(self, subject: Subject, server: Server) -> Mapping[str, float]:
         fresh = Subject(subject.system, subject.level, server.address)
         topic, level = _topic(self._lab.round_number), subject.level
+        if not server.is_running:  # otherwise it runs since the round before
+            await asyncio.to_thread(server.start)
         try:
             confirmed = await self._killed(fresh, server, topic)
             client = await self._lab.clients.one()
@@ -98,8 +100,9 @@ class Kill:
             await asyncio.to_thread(server.start)
             seconds = await wait_answer(client, fresh, topic, is_new=False) - begun
             numbers = await self._numbers(fresh, topic, confirmed)
-        finally:
-            await asyncio.to_thread(server.stop)
+        except BaseException:
+            await asyncio.to_thread(server.kill)
+            raise
         return {
             self._restart(level): seconds,
             _confirmed(level): confirmed,
@@ -109,7 +112,6 @@ class Kill:
     async def _killed(self, fresh: Subject, server: Server, topic: str) -> int:
         """Returns how many numbers were confirmed until the server was killed."""
         client, load_s = await self._lab.clients.one(), self._lab.scale.load_seconds
-        await asyncio.to_thread(server.start)
         await wait_answer(client, fresh, topic, is_new=False)
         publisher = ClientProcess()
         try:
