@@ -168,8 +168,11 @@ class Broker:
                 await self.members.topic_deleted(topic)
 
     async def trim_topic(self, name: str, topic_id: str, partition: int, offset: int) -> int:
-        """Raises the log start offset and returns it. NotFoundError, InvalidError."""
-        _, partition_id = self._catalog.partition(name, topic_id, partition)
+        """Raises the log start offset and returns it. NotFoundError, InvalidError.
+
+        Dead letters are written before their records go; one that cannot be keeps its own.
+        """
+        topic, partition_id = self._catalog.partition(name, topic_id, partition)
         found = self._partitions.get(partition_id).log
         bounds = found.bounds()
         if offset < 0:
@@ -177,7 +180,7 @@ class Broker:
             raise InvalidError("INVALID_OFFSET", message, offset=offset)
         if offset > bounds.high_watermark:
             raise out_of_range(offset, bounds)
-        await found.trim(offset)
+        await found.trim(await self._dead_letters.wait_written(topic.topic_id, partition, offset))
         return found.bounds().log_start_offset
 
     def produce(

@@ -94,6 +94,29 @@ class DeadLetters:
             except TimeoutError:
                 continue
 
+    async def wait_written(self, topic_id: str, partition: int, offset: int) -> int:
+        """Returns up to where, at most `offset`, a log is needed no more for dead letters.
+
+        Waits until they are written, or could not be for now: those are left to be read.
+        """
+        letters = self._groups.letters
+        while untried := [
+            letter.is_tried
+            for letter in letters.below(topic_id, partition, offset)
+            if not letter.is_tried.done()
+        ]:
+            await asyncio.wait(untried)
+        left = [letter.event.ranges[0][0] for letter in letters.below(topic_id, partition, offset)]
+        if left:
+            log.warning(
+                "dead letters not written yet keep their records",
+                topic_id=topic_id,
+                partition=partition,
+                offset=min(left),
+                count=len(left),
+            )
+        return min([offset, *left])
+
     def _catch_up(self) -> None:
         """Sees to it that new sequences are behind those in the topics.
 

@@ -68,6 +68,16 @@ class PendingLetters:
             for letter in letters
         ]
 
+    def below(self, topic_id: str, partition: int, offset: int) -> list[Letter]:
+        """Returns those, of all groups, with records of a partition below this offset."""
+        return [
+            letter
+            for ledger_id, letters in self._letters.items()
+            if (ledger_id.topic_id, ledger_id.partition) == (topic_id, partition)
+            for letter in letters
+            if letter.event.ranges[0][0] < offset
+        ]
+
     def untried(self, group: str) -> "list[Future[None]]":
         """Returns what ends once a group's dead letters are written, or could not be for now."""
         return [one.is_tried for one in self.of_group(group) if not one.is_tried.done()]

@@ -113,7 +113,10 @@ class Admin(GroupAdmin, DeadLetterAdmin):
         )
 
     async def trim_topic(self, topic: str, partition: int, offset: int) -> int:
-        """Raises the log start offset to `offset`, and returns it as it is then."""
+        """Raises the log start offset to `offset`, and returns it as it is then.
+
+        Lower where a dead letter cannot be written for now: its record stays, and those behind.
+        """
         response = await self._connection.call(
             "TopicService/TrimTopic",
             topic_service_pb2.TrimTopicRequest(topic=topic, partition=partition, offset=offset),

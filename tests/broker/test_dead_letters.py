@@ -317,6 +317,25 @@ async def delete_and_check(broker):
         )
 
 
+async def test_a_trim_takes_no_record_whose_dead_letter_is_not_written_yet():
+    clock = ManualClock()
+    engine = StubbornEngine(clock)
+    async with topic_on(engine, clock) as broker:
+        await broker.produce("a", "", 0, batch_of(b"0", b"1", b"2"))
+        async with member_on(broker) as member:
+            token, *_ = await delivered(broker, member)
+            await settle(broker, member, Cause.REJECT, token, 0, 1)
+            engine.refused.add(DEAD)
+            await settle(broker, member, Cause.REJECT, token, 1, 2)
+            await settle(broker, member, Cause.ACKNOWLEDGE, token, 2, 3)
+            assert await broker.trim_topic("a", "", 0, 3) == 1, "it was tried, in vain"
+    engine.refused.clear()
+    async with broker_on(engine.reopened(), clock) as broker:
+        assert await broker.trim_topic("a", "", 0, 3) == 3, "once it is written"
+        assert await values_of(broker, DEAD) == [b"0", b"1"]
+        assert await letters(broker) == [(0, "parked"), (1, "parked")]
+
+
 async def test_what_retention_took_from_a_dead_letter_topic_holds_nothing_any_more():
     clock = ManualClock()
     engine = MemoryEngine(clock)
