@@ -13,6 +13,7 @@ import json
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import perf_counter, sleep
 from typing import Any
@@ -37,13 +38,15 @@ HUNDRED = 100
 LOST_S = 5
 """A hundred that has no answer after so long is lost with the server."""
 CONFIRM_WARM_UP = 20
+THREADS = 64
+"""For calls that block, while many members of a group end."""
 
 
 class ClientProcess:
     """Obeys. The name of a verb is the name of its method."""
 
     def __init__(self) -> None:
-        self._consuming = AsyncExitStack()
+        self._members: list[AsyncExitStack] = []
         self._taken = Taken(begin_at=0)
 
     async def obey(self, order: Order) -> Any:
@@ -172,11 +175,12 @@ class ClientProcess:
             "number": self._taken.note_number,
         }
         for number in range(order["members"]):
-            connection = await self._consuming.enter_async_context(connected(order))
+            self._members.append(member := AsyncExitStack())
+            connection = await member.enter_async_context(connected(order))
             ways = {"consume": connection.consume, "work": connection.work}
             group = order["group"].format(number)
             way = ways[order["way"]](order["topic"], group, takes[order["take"]])
-            await self._consuming.enter_async_context(way)
+            await member.enter_async_context(way)
 
     async def taken(self, _: Order) -> Order:
         """Tells how much the members have taken until now, and when."""
@@ -184,8 +188,8 @@ class ClientProcess:
 
     async def end(self, _: Order) -> Order:
         """Ends the members: what they settled is sent; tells of all that they took."""
-        await self._consuming.aclose()
-        self._consuming = AsyncExitStack()
+        members, self._members = self._members, []
+        await asyncio.gather(*(member.aclose() for member in members))
         return {
             **self._taken.told(),
             "marks": self._taken.marks,
@@ -262,6 +266,7 @@ async def connected(order: Order) -> AsyncIterator[Connection]:
 
 async def _run() -> None:
     process = ClientProcess()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     gc.freeze()
     print(json.dumps("ready"), flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):

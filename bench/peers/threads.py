@@ -1,12 +1,13 @@
 """Clients whose calls block: polled in a thread of their own."""
 
+import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 
-@contextmanager
-def polled(poll: Callable[[], None]) -> Iterator[None]:
+@asynccontextmanager
+async def polled(poll: Callable[[], None]) -> AsyncIterator[None]:
     """Polls in a thread until the block is left; raises what it raised."""
     ended = threading.Event()
     errors: list[BaseException] = []
@@ -24,7 +25,7 @@ def polled(poll: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join()
+        await asyncio.to_thread(thread.join)
     if errors:
         raise errors[0]
 

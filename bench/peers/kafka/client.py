@@ -124,9 +124,9 @@ class Connection:
                 for message in consumer.consume(POLLED, 0):  # what else is there already
                     take(_value(message))
 
-        with polled(poll):
+        async with polled(poll):
             yield
-        consumer.close()
+        await asyncio.to_thread(consumer.close)
 
     @asynccontextmanager
     async def work(self, topic: str, group: str, take: Take) -> AsyncIterator[None]:
@@ -150,13 +150,13 @@ class Connection:
             if refused:
                 raise refused[0]
 
-        with polled(poll):
+        async with polled(poll):
             yield
-        settled = consumer.commit_sync(SETTLED_S)
+        settled = await asyncio.to_thread(consumer.commit_sync, SETTLED_S)
         refused += [error for error in settled.values() if error]
         if refused:
             raise refused[0]
-        done_within(CLOSE_S, consumer.close)
+        await asyncio.to_thread(done_within, CLOSE_S, consumer.close)
 
     async def unsettled(self, topic: str, group: str) -> int | None:
         """Cannot tell: the client has no call for the offsets of a share group."""

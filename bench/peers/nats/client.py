@@ -24,7 +24,8 @@ from nats.js.api import (
 from bench.peers.system import Level, Sending, Take
 from bench.records import Records
 
-Callback = Callable[[Any], Awaitable[None]]
+Callback = Callable[[Any, int], Awaitable[None]]
+"""Is given a message, and how many more are at hand."""
 
 PERSIST = {Level.SYNCED: PersistMode.DEFAULT, Level.WRITTEN: PersistMode.ASYNC}
 MAX_PENDING = {Level.SYNCED: 1_000, Level.WRITTEN: 10_000}
@@ -110,15 +111,18 @@ class Connection:
 
     @asynccontextmanager
     async def consume(self, topic: str, group: str, take: Take) -> AsyncIterator[None]:
-        """Reads as one of a durable consumer; now and then a record settles all before it."""
+        """Reads as one of a durable consumer; now and then a record settles all before it.
+
+        Also when nothing else is at hand: of many members each may have few.
+        """
         count, last = 0, None
 
-        async def note(message: Any) -> None:
+        async def note(message: Any, more: int) -> None:
             nonlocal count, last
             take(message.data)
             count += 1
             last = message
-            if count % SETTLED_EACH == 0:
+            if count % SETTLED_EACH == 0 or not more:
                 await message.ack()
                 last = None
 
@@ -131,7 +135,7 @@ class Connection:
     async def work(self, topic: str, group: str, take: Take) -> AsyncIterator[None]:
         """Reads as one of a durable consumer, and acknowledges each record."""
 
-        async def note(message: Any) -> None:
+        async def note(message: Any, _: int) -> None:
             take(message.data)
             await message.ack()
 
@@ -161,12 +165,17 @@ class Connection:
             deliver_policy=DeliverPolicy.ALL,
             max_ack_pending=LEASED,
         )
+        subscription = None
+
+        async def called(message: Any) -> None:
+            await note(message, subscription.pending_msgs if subscription else 1)
+
         subscription = await self._jetstream.subscribe(
             f"{topic}.*.*",
             stream=topic,
             durable=group,
             queue=group,
-            cb=note,
+            cb=called,
             config=config,
             manual_ack=True,
             pending_msgs_limit=-1,

@@ -133,7 +133,7 @@ class Connection:
                     take(fields[b"v"])
                 settle(pipeline, stream, [number for number, _ in records])
 
-        with polled(poll):
+        async with polled(poll):
             yield
         pipeline.execute()
         connection.close()
