@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from time import perf_counter
 from typing import Protocol
 
 from bench.bare import BareStreams
@@ -23,6 +24,8 @@ FIRST = "first"
 """A topic that each server has from its start."""
 GIVEN_UP = 4
 """A system whose measurements failed so often in a row, at a level, is not measured there."""
+SLOW_S = 10
+"""What takes longer is told: a run has so many minutes."""
 MEASURED_S = 240
 """For one measurement, whatever it orders: an end, so that a run has one."""
 
@@ -163,6 +166,7 @@ class Lab:
         failures = self.failures.setdefault(name, [])
         if len(failures) >= FAILED_TWICE:
             return False
+        begun = perf_counter()
         try:
             async with asyncio.timeout(MEASURED_S):
                 found = await action()
@@ -173,6 +177,8 @@ class Lab:
             return False
         self._in_a_row[subject] = 0
         self.note(who, found)
+        if (took_s := perf_counter() - begun) > SLOW_S:
+            print(f"{name}: {took_s:.0f} s", file=sys.stderr, flush=True)
         return True
 
     def note(self, who: str, found: Mapping[str, float]) -> None:

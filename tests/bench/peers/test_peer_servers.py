@@ -3,7 +3,9 @@
 import asyncio
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -149,3 +151,60 @@ def _has_ended(pid: int) -> bool:
     """Tells whether a process has, even if nobody has waited for it."""
     stat = Path(f"/proc/{pid}/stat")
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "ZX"
+
+
+class RecordedServer:
+    """Notes what is done with it."""
+
+    address = f"{LOOPBACK}:1"
+    directory = Path("nowhere")
+
+    def __init__(self, level: Level, events: list[str]) -> None:
+        self._level = level
+        self._events = events
+
+    def start(self) -> None:
+        self._events.append(f"start {self._level}")
+
+    def stop(self) -> None:
+        self._events.append(f"stop {self._level}")
+
+
+@pytest.mark.parametrize("is_level_of_topic", [True, False])
+async def test_a_server_is_filled_at_its_fastest_and_answers_before_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_level_of_topic: bool
+) -> None:
+    events: list[str] = []
+
+    async def answer(*_: object, **__: object) -> float:
+        events.append("answer")
+        return 0
+
+    async def one() -> None:
+        return None
+
+    monkeypatch.setattr("bench.peers.lab.wait_answer", answer)
+    system = replace(
+        OURS,
+        is_level_of_topic=is_level_of_topic,
+        server=lambda _, level: RecordedServer(level, events),  # type: ignore[arg-type]
+    )
+    lab = lab_of(tmp_path)
+    lab.systems = [system]
+    lab.clients = SimpleNamespace(one=one)  # type: ignore[assignment]
+    lab.servers = {(OURS.name, Level.SYNCED): system.server(tmp_path, Level.SYNCED)}
+    (subject,) = lab.subjects(Level.SYNCED)
+    async with lab.filling(subject):
+        events.append("fill")
+    if is_level_of_topic:
+        assert events == ["fill"]
+    else:
+        assert events == [
+            "stop synced",
+            "start written",
+            "answer",
+            "fill",
+            "stop written",
+            "start synced",
+            "answer",
+        ]
