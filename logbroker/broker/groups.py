@@ -59,7 +59,7 @@ from logbroker.group.ledgers import Ledgers
 from logbroker.group.progress import has_nothing_to_give
 from logbroker.group.retry_policy import Exhausted
 from logbroker.record.offset_ranges import OffsetRanges, Range
-from logbroker.storage.engine import Engine, PartitionLog
+from logbroker.storage.engine import Engine
 from logbroker.storage.journal import Journal
 from logbroker.topic.catalog import TopicCatalog
 from logbroker.topic.names import GROUPS_TOPIC
@@ -111,7 +111,9 @@ class Groups:
         self.failure: LogbrokerError | None = None
         self._journal = journal
         self.has_failed = journal.has_failed
-        self._later: list[bytes] = []
+        self.decided_count = 0
+        """Of commits: as long as it stays the same, so does what is decided."""
+        self._later: list[Event] = []
         self._is_flushing_soon = False
         self._next_token = 1
         self._tokens_end = 1
@@ -227,23 +229,11 @@ class Groups:
         try:
             partition_log = self.partition(ledger_id).log
             mark = partition_log.bounds().high_watermark
+            if ledger_id not in live.watched:
+                live.watch(ledger_id, partition_log.wait_beyond(mark))
         except LogbrokerError:
             return None
-        if ledger_id not in live.watched:
-            live.watched.add(ledger_id)
-            self.spawn(self._wait_more(live, ledger_id, partition_log, mark))
         return mark
-
-    async def _wait_more(
-        self, live: LiveGroup, ledger_id: LedgerId, partition_log: PartitionLog, mark: int
-    ) -> None:
-        try:
-            await partition_log.wait_beyond(mark)
-        except LogbrokerError:  # deleted, or the engine stops: streams learn that by themselves
-            return
-        finally:
-            live.watched.discard(ledger_id)
-        live.look_into(ledger_id)
 
     # Changing
 
@@ -253,17 +243,21 @@ class Groups:
         So is then what was decided before: an answer that changes nothing may rest on that.
         Raises what the journal does, and nothing has changed then.
         """
-        kept = [(event, _keeping(event)) for event in decided]
-        written = [events.encode(event) for event, keeping in kept if keeping is not Keeping.NEVER]
+        kept = [_keeping(event) for event in decided]
         done = self._so_far
-        if any(keeping is Keeping.FIRST for _, keeping in kept):
-            done = self._so_far = self._append([*self._later, *written])
-            self._later.clear()
-        elif written:
-            self._later += written
+        if Keeping.FIRST in kept:
+            self._later, later = [], self._later
+            try:
+                done = self._so_far = self._append([*later, *_kept(decided, kept)])
+            except LogbrokerError:
+                self._later = later
+                raise
+        elif Keeping.LATER in kept:
+            self._later += _kept(decided, kept)
             if self._tasks and not self._is_flushing_soon:
                 self._is_flushing_soon = True
                 self.spawn(self._flush_soon())
+        self.decided_count += 1
         now = self.moment()
         tried = []
         for event in decided:
@@ -499,9 +493,9 @@ class Groups:
         except LogbrokerError as error:
             log.warning("deliveries not journaled", reason=error.reason, count=len(written))
 
-    def _append(self, written: Sequence[bytes]) -> "Future[Any]":
+    def _append(self, written: Sequence[Event]) -> "Future[Any]":
         try:
-            appended = self._journal.append(written)
+            appended = self._journal.append([events.encode(event) for event in written])
         except LogbrokerError as error:
             self._note_failure(error)
             raise
@@ -553,3 +547,8 @@ def _keeping(event: Event) -> Keeping:
     if isinstance(event, InLedger):
         return KEEPING[type(event.event)]
     return Keeping.LATER if isinstance(event, GroupSeen) else Keeping.FIRST
+
+
+def _kept(decided: Sequence[Event], keeping: Sequence[Keeping]) -> list[Event]:
+    """Returns those that are journaled."""
+    return [event for event, one in zip(decided, keeping, strict=True) if one is not Keeping.NEVER]

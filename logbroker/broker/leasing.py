@@ -16,7 +16,7 @@ from logbroker.errors import DataLossError, InvalidError, NotFoundError, OffsetO
 from logbroker.group.dispatch import MANY
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledger import DeliveredRun, Ledger
-from logbroker.group.ledger_events import Leased, LedgerEvent, Trimmed
+from logbroker.group.ledger_events import Leased, Trimmed
 from logbroker.group.settings import OutOfRange
 from logbroker.limits import FETCH_BYTES
 from logbroker.record.batch import Batch, BatchHeader
@@ -115,12 +115,12 @@ class Leasing:
             here = ledger.state.leases.count_of(holding.name)
             if not is_worthwhile(ledger.window_room, ledger.settings.max_unsettled, here):
                 return None
-            first = _first_of(
-                self._decide(ledger, holding, limits, bounds.high_watermark, 0, max_ranges=2)
-            )
-            if first is None:
+            wanted = self._decide(ledger, holding, limits, bounds.high_watermark, max_ranges=2)
+            if wanted is None:
                 return None
-            run = await self._read(ledger_id, ledger, found.log, *first, limits)
+            decided_count = groups.decided_count
+            first = wanted.ranges[0][0]
+            run = await self._read(ledger_id, ledger, found.log, wanted, limits)
             if run is None:
                 continue
             if groups.state.get(ledger_id) is not ledger or not live.may_take(holding, ledger_id):
@@ -128,21 +128,27 @@ class Leasing:
             headers = _headers(run.batches, seed)
             base = headers[0].base_offset
             live.sizes[ledger_id] = _sizes(headers)
-            if base > first[0]:
-                self._skip(ledger_id, ledger, first[0], base)
+            if base > first:
+                self._skip(ledger_id, ledger, first, base)
                 continue
-            below = _whole_batches(headers, first[0], limits.record_count)
-            token = groups.new_token()
-            decided = self._decide(ledger, holding, limits, below, token, lease_ms)
-            leased = decided[0] if decided else None
-            if not isinstance(leased, Leased):
+            below = _whole_batches(headers, first, limits.record_count)
+            is_all = len(wanted.ranges) == 1 and wanted.ranges[0][1] <= below
+            if is_all and groups.decided_count == decided_count:
+                leased: Leased | None = wanted  # nothing has happened, and there is no more
+            else:
+                leased = self._decide(ledger, holding, limits, below)
+            if leased is None:
                 return None
             if leased.ranges[0][0] < base:
                 continue
+            token = groups.new_token()
+            leased = leased._replace(
+                token=token, deadline_ms=ledger.lease_end_ms(groups.moment(), lease_ms)
+            )
             batches = _cut(run.batches, headers, leased.ranges, seed)
             if len(batches) > limits.response_bytes:
                 raise _too_large(len(batches), limits.response_bytes, leased.ranges[0][0])
-            groups.commit_in(ledger_id, decided)
+            groups.commit_in(ledger_id, [leased])
             holding.sized(token, len(batches))
             return self._delivery(ledger_id, ledger, leased, batches, lease_ms)
         return None
@@ -153,32 +159,32 @@ class Leasing:
         holding: Holding,
         limits: Limits,
         below: int,
-        token: int,
-        lease_ms: int | None = None,
         max_ranges: int = MANY,
-    ) -> list[LedgerEvent]:
+    ) -> Leased | None:
+        """Returns what it may have, without a token and a deadline yet."""
         here = ledger.state.leases.count_of(holding.name)
-        return ledger.decide_lease(
+        decided = ledger.decide_lease(
             holding.name,
-            token,
+            0,
             self._groups.moment(),
             high_watermark=below,
             max_count=limits.record_count,
             max_ranges=max_ranges,
             held_elsewhere=holding.record_count - here,
-            lease_ms=lease_ms,
         )
+        return decided[0] if decided else None
 
     async def _read(
         self,
         ledger_id: LedgerId,
         ledger: Ledger,
         partition_log: PartitionLog,
-        first: int,
-        is_scattered: bool,
+        wanted: Leased,
         limits: Limits,
     ) -> Run | None:
-        """Returns whole batches from `first` on; None where to look again."""
+        """Returns whole batches from the first one wanted on; None where to look again."""
+        first = wanted.ranges[0][0]
+        is_scattered = len(wanted.ranges) > 1 or wanted.is_suspect
         most = SCATTERED_BYTES if is_scattered else FETCH_BYTES
         if sizes := self._groups.live_group(ledger_id.group).sizes.get(ledger_id):
             # Reading is not free: what may go, between a batch's end and another's beginning.
@@ -282,15 +288,6 @@ class Leasing:
             topic.dead_letter_topic if is_dead_letter else "",
             batches,
         )
-
-
-def _first_of(decided: list[LedgerEvent]) -> tuple[int, bool] | None:
-    """Returns where to read, and whether what is wanted lies here and there."""
-    if not decided:
-        return None
-    leased = decided[0]
-    assert isinstance(leased, Leased)
-    return leased.ranges[0][0], len(leased.ranges) > 1 or leased.is_suspect
 
 
 def _headers(batches: bytes | memoryview, seed: int) -> list[BatchHeader]:

@@ -90,6 +90,7 @@ class Member:
         self.failure: LogbrokerError | None = None
         """What the stream ends with."""
         self._groups = groups
+        self._live = groups.live_group(group)
         self._leasing = leasing
         self._settle = settle
         self._response_bytes = response_bytes
@@ -99,8 +100,10 @@ class Member:
         self._joined: Joined | None = Joined(holding.name, settings)
         self._assigned: tuple[TopicPartition, ...] | None = None
         self._answers: deque[Answer | list[LogbrokerError | None]] = deque()
-        self._caught_up: dict[TopicPartition, bool] = {}
-        """Where all was delivered, and whether the client has been told so."""
+        self._caught_up: set[TopicPartition] = set()
+        """Where all was delivered."""
+        self._untold: dict[TopicPartition, None] = {}
+        """Of these, where the client has not been told so."""
 
     @property
     def called(self) -> str:
@@ -126,9 +129,8 @@ class Member:
     async def settle(self, settlements: list[Settlement]) -> None:
         """Takes answers; what becomes of them comes with `next`."""
         self._hear()
-        live = self._groups.live_group(self.group)
         tokens = [one.token for one in settlements if one.cause is not Cause.ACKNOWLEDGE]
-        found = dict.fromkeys(live.ledger_of(token) for token in tokens)
+        found = dict.fromkeys(self._live.ledger_of(token) for token in tokens)
         reopened = tuple(ledger_id for ledger_id in found if ledger_id)
         settled = await self._settle.settle(self.group, settlements, self.holding.name)
         self._answers.append(Answer(settled, reopened))
@@ -146,8 +148,8 @@ class Member:
     def assign(self, partitions: tuple[TopicPartition, ...]) -> None:
         """Tells it all that is its own now."""
         self._assigned = partitions
-        for place in self._caught_up.keys() - set(partitions):
-            del self._caught_up[place]  # the client forgets it, too
+        for place in self._caught_up - set(partitions):
+            self._forget_caught_up(place)  # so does the client
         self.holding.has_news.set()
 
     def end(self, failure: LogbrokerError) -> None:
@@ -174,12 +176,10 @@ class Member:
                 self.end(error)
                 delivery = None
             if delivery:
-                place = delivery.topic, delivery.partition
-                before = tuple(one for one in news.caught_up if one != place)
-                return news._replace(caught_up=before + self._untold()), delivery
-            if news != NOTHING:
+                return self._with_caught_up(news, delivery), delivery
+            if news is not NOTHING:
                 return news, None
-            if self.failure or not all(self._caught_up.values()):
+            if self.failure or self._untold:
                 continue
             try:
                 waiting = self.holding.has_news.wait()
@@ -194,6 +194,10 @@ class Member:
             self._on_return()
 
     def _news(self) -> News:
+        """Returns what there is to tell; NOTHING itself where that is nothing."""
+        told = self._joined, self.holding.taken_back, self._answers, self._untold
+        if self._assigned is None and not any(told):
+            return NOTHING
         joined, self._joined = self._joined, None
         assigned, self._assigned = self._assigned, None
         taken_back, self.holding.taken_back = self.holding.taken_back, []
@@ -210,21 +214,30 @@ class Member:
                 extended += first
             self._answers.popleft()
         self._reopen(one.ledger_id for one in taken_back)
-        return News(
+        news = News(
             joined,
             None if assigned is None else self._named(assigned),
             tuple(taken_back),
             tuple(settled),
             tuple(extended),
-            self._untold(),
+            self._tell_caught_up(),
         )
+        return NOTHING if news == NOTHING else news
 
-    def _untold(self) -> tuple[tuple[str, int], ...]:
+    def _tell_caught_up(self) -> tuple[tuple[str, int], ...]:
         """Returns the partitions that are caught up and not told to be, which they are now."""
-        untold = [place for place, is_told in self._caught_up.items() if not is_told]
-        for place in untold:
-            self._caught_up[place] = True
+        if not self._untold:
+            return ()
+        untold, self._untold = self._untold, {}
         return self._named(untold)
+
+    def _with_caught_up(self, news: News, delivery: Delivery) -> News:
+        """Returns the news that go with a delivery: its partition is caught up by it, or is not."""
+        if not (news.caught_up or self._untold):
+            return news
+        place = delivery.topic, delivery.partition
+        before = tuple(one for one in news.caught_up if one != place)
+        return news._replace(caught_up=before + self._tell_caught_up())
 
     async def _lease(self) -> Delivery | None:
         """Returns the next delivery, from one ledger after the other."""
@@ -239,7 +252,7 @@ class Member:
             holding.forget(ledger_id)
             delivery = await self._leasing.lease(ledger_id, holding, room)
             if delivery:
-                self._reopen((ledger_id,))
+                self._forget_caught_up(self._live.place_of(ledger_id))
                 holding.forget(ledger_id)
             if self._has_given_all(ledger_id):
                 self._note_given(ledger_id)
@@ -250,7 +263,7 @@ class Member:
 
     def _next_ledger(self) -> LedgerId | None:
         """Returns where to look next; None: nowhere, or not while it holds anything."""
-        suspects = self._groups.live_group(self.group).suspects_for(self.holding)
+        suspects = self._live.suspects_for(self.holding)
         if suspects is not None:
             return None if self.holding.record_count else suspects
         return next(iter(self.holding.ledgers), None)
@@ -270,7 +283,7 @@ class Member:
 
     def _note_given(self, ledger_id: LedgerId) -> None:
         """Takes note that all of a ledger was delivered: perhaps its partition is caught up."""
-        live = self._groups.live_group(self.group)
+        live = self._live
         place = live.place_of(ledger_id)
         others = [one for one in live.of_partition(place) if one != ledger_id]
         if (
@@ -278,7 +291,8 @@ class Member:
             and all(map(self._has_given_all, others))
             and live.may_take(self.holding, ledger_id)
         ):
-            self._caught_up[place] = False
+            self._caught_up.add(place)
+            self._untold[place] = None
 
     def _has_given_all(self, ledger_id: LedgerId) -> bool:
         """Returns whether all was delivered, and sees to it that more is noticed."""
@@ -294,11 +308,15 @@ class Member:
 
     def _reopen(self, ledger_ids: Iterable[LedgerId]) -> None:
         """Takes note that the client no longer takes partitions to be caught up."""
-        live = self._groups.live_group(self.group)
+        live = self._live
         for ledger_id in ledger_ids:
-            self._caught_up.pop(live.place_of(ledger_id), None)
+            self._forget_caught_up(live.place_of(ledger_id))
             if live.may_take(self.holding, ledger_id):
                 self.holding.look_into(ledger_id)
+
+    def _forget_caught_up(self, place: TopicPartition) -> None:
+        self._caught_up.discard(place)
+        self._untold.pop(place, None)
 
     def _named(self, partitions: Iterable[TopicPartition]) -> tuple[tuple[str, int], ...]:
         found = ((self._groups.topics.find(one.topic_id), one.partition) for one in partitions)

@@ -136,7 +136,7 @@ class Ledger:
         max_ranges: int = MANY,
         held_elsewhere: int = 0,
         lease_ms: int | None = None,
-    ) -> list[LedgerEvent]:
+    ) -> list[Leased]:
         """Returns one lease of what the member may have now, nothing perhaps.
 
         `high_watermark` may be any lower bound, such as where the bytes end that were read.
@@ -156,8 +156,11 @@ class Ledger:
         )
         if not ranges:
             return []
-        deadline_ms = now.mono_ms + (settings.lease_ms if lease_ms is None else lease_ms)
-        return [Leased(token, member, ranges, deadline_ms, is_suspect)]
+        return [Leased(token, member, ranges, self.lease_end_ms(now, lease_ms), is_suspect)]
+
+    def lease_end_ms(self, now: Moment, lease_ms: int | None = None) -> int:
+        """Returns when a lease of now is over, by the monotonic clock."""
+        return now.mono_ms + (self._settings.lease_ms if lease_ms is None else lease_ms)
 
     def delivered_runs(self, ranges: Sequence[Range]) -> list[DeliveredRun]:
         """Returns the numbers to deliver leased ranges with."""

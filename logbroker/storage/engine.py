@@ -89,11 +89,11 @@ class PartitionLog(Protocol):
         changes.
         """
 
-    async def wait_beyond(self, offset: int) -> None:
-        """Returns once the high watermark is greater than `offset`.
+    def wait_beyond(self, offset: int) -> Future[None]:
+        """Returns a future, done once the high watermark is greater than `offset`.
 
-        Raises NotFoundError (PARTITION_NOT_FOUND) when the partition is deleted meanwhile,
-        UnavailableError (SHUTTING_DOWN) when its engine closes.
+        It fails with NotFoundError (PARTITION_NOT_FOUND) when the partition is deleted,
+        UnavailableError (SHUTTING_DOWN) when its engine closes, before or meanwhile.
         """
 
     def bounds(self) -> Bounds:

@@ -17,19 +17,20 @@ class HighWatermark:
         self._cancelled_count = 0
         self._failure: LogbrokerError | None = None
 
-    async def wait_beyond(self, offset: int) -> None:
-        """Returns once the mark is greater than `offset`; raises what `fail` was given."""
-        if offset < self.offset:
-            return
-        if self._failure:
-            raise self._failure.again()
+    def wait_beyond(self, offset: int) -> "asyncio.Future[None]":
+        """Returns a future that is done once the mark is greater than `offset`.
+
+        It fails with what `fail` is given, before or after.
+        """
         future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiters, (offset, next(self._numbers), future))
-        try:
-            await future
-        except asyncio.CancelledError:
-            self._forget_cancelled()
-            raise
+        if self._failure:
+            future.set_exception(self._failure.again())
+        elif offset < self.offset:
+            future.set_result(None)
+        else:
+            heapq.heappush(self._waiters, (offset, next(self._numbers), future))
+            future.add_done_callback(self._forget_cancelled)
+        return future
 
     def advance(self, offset: int) -> None:
         """Moves the mark to `offset` and wakes those it has passed."""
@@ -48,8 +49,10 @@ class HighWatermark:
             if not future.done():
                 future.set_exception(error.again())
 
-    def _forget_cancelled(self) -> None:
+    def _forget_cancelled(self, future: "asyncio.Future[None]") -> None:
         """Keeps waiters that gave up, as each heartbeat makes one, from piling up."""
+        if not future.cancelled():
+            return
         self._cancelled_count += 1
         if self._cancelled_count > 32 + len(self._waiters) // 2:
             self._waiters = [waiter for waiter in self._waiters if not waiter[2].done()]

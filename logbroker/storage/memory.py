@@ -82,10 +82,9 @@ class MemoryPartitionLog:
         while self._batches and self._batches[0].header.next_offset <= self._log_start_offset:
             del self._batches[0], self._base_offsets[0]
 
-    async def wait_beyond(self, offset: int) -> None:
-        """Returns once the high watermark is greater than `offset`."""
-        self._check_open()
-        await self._mark.wait_beyond(offset)
+    def wait_beyond(self, offset: int) -> asyncio.Future[None]:
+        """Returns a future, done once the high watermark is greater than `offset`."""
+        return self._mark.wait_beyond(offset)
 
     def bounds(self) -> Bounds:
         """Returns the three offsets."""

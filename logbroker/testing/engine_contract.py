@@ -306,7 +306,7 @@ async def wait_beyond_returns_at_once_if_it_can(log: PartitionLog, harness: Harn
 
 
 async def wait_beyond_returns_when_the_mark_has_passed(log: PartitionLog, harness: Harness) -> None:
-    waiting = [asyncio.create_task(log.wait_beyond(offset)) for offset in (0, 1, 2)]
+    waiting = [log.wait_beyond(offset) for offset in (0, 1, 2)]
     await log.append(batch_of("a", "b"))
     await asyncio.wait(waiting[:2], timeout=5)
     assert [task.done() for task in waiting] == [True, True, False]

@@ -49,6 +49,8 @@ class Contents:
                 self.first_append_time_ms = append_time_ms
             self.index.add(base_offset, position)
             self.times.add(self.max_timestamp_ms, base_offset)
+        else:
+            self.index.recall(base_offset, position)
         self.end, self.next_offset = end, next_offset
         self.last_append_time_ms = append_time_ms
         if max_timestamp_ms > self.max_timestamp_ms:

@@ -155,10 +155,9 @@ class FilePartitionLog:
                 self._segments.log_start_offset = offset
                 await self._drop_segments()
 
-    async def wait_beyond(self, offset: int) -> None:
-        """Returns once the high watermark is greater than `offset`."""
-        self._check_open()
-        await self._mark.wait_beyond(offset)
+    def wait_beyond(self, offset: int) -> asyncio.Future[None]:
+        """Returns a future, done once the high watermark is greater than `offset`."""
+        return self._mark.wait_beyond(offset)
 
     def bounds(self) -> Bounds:
         """Returns the three offsets."""

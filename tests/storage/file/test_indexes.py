@@ -7,7 +7,7 @@ import pytest
 
 from logbroker.storage.file import index_file
 from logbroker.storage.file.contents import Contents
-from logbroker.storage.file.offset_index import OffsetIndex
+from logbroker.storage.file.offset_index import INTERVAL_BYTES, OffsetIndex
 from logbroker.storage.file.time_index import NO_TIMESTAMP, TimeIndex
 from logbroker.storage.file.walk import Walked
 from logbroker.testing.engine_contract import batch_of, values_from
@@ -166,3 +166,16 @@ def test_time_lookup_is_the_same_for_every_cut_and_after_a_rebuild(place, run):
     for cuts in ([4, 5], [], [1, 2, 3, 4, 5, 6], [2], [3, 6]):
         run(lambda cuts=cuts: test(cuts, 4_096))
         run(lambda cuts=cuts: test(cuts, 1 << 20))
+
+
+def test_a_reader_that_keeps_up_begins_at_its_batch_and_walks_over_none():
+    made = Contents(0)
+    size = INTERVAL_BYTES // 8
+    for number in range(20):
+        at = number * size
+        made.note(Walked(at, at + size, 10 * number, 10 * number + 10, 0, 0))
+    assert made.index.find(195) == (190, 19 * size)
+    assert made.index.find(189) == (180, 18 * size)
+    assert made.index.find(160) == (160, 16 * size)
+    assert made.index.find(159) == (80, 8 * size), "older ones are found by their entries"
+    assert list(made.index.offsets) == [0, 80, 160], "and only these are saved"
