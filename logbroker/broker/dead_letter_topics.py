@@ -163,7 +163,7 @@ async def _start(partition: Partition, target: Topic, source: Topic) -> int:
             continue
         at = 0
         while at < len(run.batches):
-            batch = Batch.decode(run.batches, partition.id.seed, at)
+            batch = Batch.decode(run.batches, partition.seed, at)
             at += batch.header.size_bytes
             for record in decode_records(batch):
                 if record.offset >= offset and is_dead_letter_of(record.headers, source.topic_id):

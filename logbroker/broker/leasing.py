@@ -102,7 +102,7 @@ class Leasing:
         live = groups.live_group(ledger_id.group)
         ledger = groups.ledger(ledger_id)
         found = groups.partition(ledger_id)
-        seed = found.id.seed
+        seed = found.seed
         share = min(limits.record_count, share_of(ledger.settings.max_unsettled))
         limits = limits._replace(record_count=share)
         while live.may_take(holding, ledger_id) and groups.state.get(ledger_id) is ledger:

@@ -143,7 +143,7 @@ class _Source:
             return end
         at = 0
         while at < len(run.batches):
-            self._batches.append(Batch.decode(run.batches, partition.id.seed, at))
+            self._batches.append(Batch.decode(run.batches, partition.seed, at))
             at += self._batches[-1].header.size_bytes
         found = [one for one in self._batches if offset < one.header.next_offset]
         return max(offset, found[0].header.base_offset) if found else run.next_offset

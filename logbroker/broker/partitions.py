@@ -26,9 +26,14 @@ class Partition:
     id: PartitionId
     topic: Topic
     log: PartitionLog
+    seed: int = field(init=False)
+    """Of `id`, kept: it is asked for with every lease."""
     producers: ProducerTable = field(default_factory=ProducerTable)
     unsaved_bytes: int = 0
     """Appended since the table of producers was last saved: what a start would read again."""
+
+    def __post_init__(self) -> None:
+        self.seed = self.id.seed
 
 
 class Partitions:
@@ -107,7 +112,7 @@ class Partitions:
     async def _load_producers(self, partition: Partition) -> None:
         """Rebuilds the table: what was saved of it, and the headers of the log since then."""
         saved_offset, partition.producers = self._registry.table_of(partition.id)
-        log, seed = partition.log, partition.id.seed
+        log, seed = partition.log, partition.seed
         bounds = log.bounds()
         if saved_offset > bounds.high_watermark:  # `written` records that a power cut took
             saved_offset, partition.producers = 0, ProducerTable()

@@ -146,7 +146,7 @@ class ProgressView:
             try:
                 partition = self._groups.partition(ledger_id)
                 run = await partition.log.read(offset, 1)
-                appended_ms = BatchHeader.decode(run.batches, partition.id.seed).append_time_ms
+                appended_ms = BatchHeader.decode(run.batches, partition.seed).append_time_ms
             except LogbrokerError:
                 return 0
             known = self._append_times[ledger_id] = (offset, appended_ms)

@@ -292,7 +292,8 @@ class Membership:
         self._wake.set()
 
     def _take_delivery(self, delivery: pb.Delivery, batches: Sequence[Batch]) -> None:
-        ranges = [(one.first_offset, one.end_offset) for one in delivery.ranges]
+        runs = list(delivery.ranges)
+        ranges = [(one.first_offset, one.end_offset) for one in runs]
         lease = Lease(
             delivery.token,
             delivery.topic,
@@ -316,9 +317,9 @@ class Membership:
             except DataLossError as error:
                 self._pass_damage(lease, batch.header.base_offset, error)
                 continue
-            inside = [
-                one for one in delivery.ranges if one.first_offset < end and one.end_offset > first
-            ]
+            inside = runs
+            if len(runs) > 1:
+                inside = [one for one in runs if one.first_offset < end and one.end_offset > first]
             self._audience.take(DeliveredBatch(lease, read, inside))
 
     def _pass_damage(self, lease: Lease, base_offset: int, error: DataLossError) -> None:

@@ -76,7 +76,8 @@ class BatchHeader(NamedTuple):
     @property
     def codec(self) -> Codec:
         """How the records are compressed; ValueError for a codec there is not."""
-        return Codec(self.attributes & CODEC_BITS)
+        number = self.attributes & CODEC_BITS
+        return Codec(number) if number else Codec.NONE
 
     def encode(self, seed: int) -> bytes:
         """Returns the 81 bytes. `seed` is the partition's (`PartitionId.seed`)."""

@@ -36,6 +36,9 @@ class OffsetRanges:
             return
         given = list(ranges)
         self.edges = list(chain.from_iterable(given))
+        if len(given) == 1 and self.edges[0] < self.edges[1]:
+            self.count = self.edges[1] - self.edges[0]
+            return
         if all(map(lt, self.edges, islice(self.edges, 1, None))):
             self.count = _count(self.edges)
             return
@@ -166,6 +169,8 @@ class OffsetRanges:
         """Returns what is there from `first` up to `end`."""
         edges = self.edges
         start, stop = bisect_right(edges, first), bisect_left(edges, end)
+        if start == stop:
+            return [(first, end)] if start % 2 == 1 and first < end else []
         cut = edges[start:stop]
         if start % 2 == 1:
             cut.insert(0, first)
