@@ -24,7 +24,9 @@ from logbroker.wire.status import error_from
 REQUESTS_UNDER_WAY = 4
 """What comes while so many are not answered is gathered, and goes as one."""
 REQUEST_ENTRIES = 8_192
-"""The most ranges in one request."""
+"""The most ranges in one request..."""
+OTHER_COST = 8
+"""... where each that is not acknowledged counts as so many: it is larger, and more work."""
 ANY_END = 1 << 63
 """One past the last offset there can be."""
 
@@ -220,9 +222,10 @@ class Outbox:
             return None
         settlements = pb.Settlements()
         add = settlements.settlements.add
-        count = min(len(self._ready), REQUEST_ENTRIES)
-        for left in range(count - 1, -1, -1):
+        room = REQUEST_ENTRIES
+        while room > 0 and self._ready:
             turn, first, end = self._ready.popleft()
+            room -= 1 if turn.outcome == pb.OUTCOME_ACKNOWLEDGE else OTHER_COST
             add(
                 token=turn.lease.token,
                 first_offset=first,
@@ -231,7 +234,7 @@ class Outbox:
                 delay_ms=turn.delay_ms,
                 reason=turn.reason,
             )
-            self._under_way.append(Entry(turn, first, end, left == 0))
+            self._under_way.append(Entry(turn, first, end, not self._ready or room <= 0))
         self._requests += 1
         return settlements
 
