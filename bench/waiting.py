@@ -2,9 +2,9 @@
 
 A broker of its own. One group acknowledges every record by itself, and the memory is read;
 another fails at every record by itself, each with a reason and a delay of its own of an hour
-or more, and the memory is read again. Ten partitions, in each as many records open as a group
-may have by default. Then the broker has nothing to do, though a member is there; then it is
-killed, and starts again.
+or more, and the memory is read again; both times when the broker has come to rest. Ten
+partitions, in each as many records open as a group may have by default. Then the broker has
+nothing to do, though a member is there; then it is killed, and starts again.
 """
 
 import asyncio
@@ -28,6 +28,8 @@ DELAY_MS = 3_600_000
 REASON = "the service that it is for did not answer in time"
 STILL_S = 0.2
 """What a member that has just joined causes is over after this."""
+REST_S = 5
+"""After this a broker at rest has given back what a burst took."""
 COST_GOAL = AtMost(50)
 CPU_GOAL = AtMost(2)
 
@@ -94,10 +96,10 @@ class Waiting:
         add = self._lab.samples.add
         await self._answer_all("acknowledging", lambda consumer, one: consumer.acknowledge(one))
         add(self._idle_before, await self._idle_percent("acknowledging"))
-        before = self._rss_mib()
+        before = await self._rss_mib()
         add(self._speed, await self._answer_all(GROUP, _retry))
         await self._check_waiting()
-        after = self._rss_mib()
+        after = await self._rss_mib()
         add(self._before, before)
         add(self._after, after)
         add(self._cost, max(after - before, 0))
@@ -134,7 +136,8 @@ class Waiting:
             await asyncio.sleep(self._lab.scale.idle_seconds)
             return (cpu_seconds(pid) - used) / (perf_counter() - begun) * 100
 
-    def _rss_mib(self) -> float:
+    async def _rss_mib(self) -> float:
+        await asyncio.sleep(REST_S)
         return rss_bytes(self._broker.pid) / (1 << 20)
 
 

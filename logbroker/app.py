@@ -15,7 +15,7 @@ from logbroker.broker.broker import open_broker
 from logbroker.clock import SystemClock
 from logbroker.config import Config
 from logbroker.errors import InvalidError
-from logbroker.malloc import keep_freed_memory
+from logbroker.malloc import give_back_at_rest, keep_freed_memory
 from logbroker.server.server import serve_grpc
 from logbroker.storage.file.engine import FileEngine
 
@@ -79,9 +79,11 @@ async def _serve(config: Config, started: Callable[[str], None]) -> None:
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)
         log.info("listening", address=address, data_dir=str(config.storage.data_dir))
+        giving_back = asyncio.create_task(give_back_at_rest(SystemClock()))
         started(address)
         await stop.wait()
         log.info("stopping")
+        giving_back.cancel()
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # a late one must not spoil a clean stop
     log.info("stopped")

@@ -6,7 +6,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "logbroker"
 GROUND = {"errors", "limits", "clock"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(), "limits": set(), "clock": set(), "v1": set(), "malloc": set(),
+    "errors": set(), "limits": set(), "clock": set(), "v1": set(), "malloc": {"clock"},
     "config": {"errors", "limits"},
     "record": GROUND | {"config", "v1"},  # v1: columns.py, the batch codec
     "topic": GROUND | {"record", "config"},
