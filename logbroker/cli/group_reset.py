@@ -20,7 +20,7 @@ from logbroker.cli.command import (
     call,
 )
 from logbroker.cli.moment import Moment, parse_place, show_time
-from logbroker.cli.output import Output, note, write, write_json, write_table
+from logbroker.cli.output import Output, counted, note, write, write_json, write_table
 from logbroker.client.client import Client
 from logbroker.client.group_admin import Place as ResetPlace
 from logbroker.client.group_status import OffsetReset, Shift
@@ -116,5 +116,9 @@ def _show(resets: list[OffsetReset], output: Output, *, dry_run: bool) -> None:
         shown = "none" if start is None else str(start)
         rows.append((topic, str(partition), shown, str(end), change))
     write_table(COLUMNS, rows)
-    if dry_run:
-        write("nothing was changed (--dry-run)\n")
+    moved = sum(one.from_offset != one.to_offset for one in resets)
+    changes = [one.to_offset - one.from_offset for one in resets if one.from_offset is not None]
+    back, on = -sum(min(change, 0) for change in changes), sum(max(change, 0) for change in changes)
+    did, and_so = ("would move", " (--dry-run: nothing was changed)") if dry_run else ("moved", "")
+    of = f"{moved} of {counted(len(resets), 'partition')}"
+    write(f"{did} {of}: {counted(back, 'record')} back, {on} on{and_so}\n")
