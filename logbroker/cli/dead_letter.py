@@ -168,7 +168,7 @@ def resolve(
 
     if not yes and not dry_run:
         if not sys.stdin.isatty():
-            raise typer.BadParameter(f"{word}s them for good: say --yes if you mean it")
+            raise typer.BadParameter(f"this {word}s them for good: say --yes if you mean it")
         letters = counted(call(server, output, count), wanted.noun)
         typer.confirm(f"{word.capitalize()} {letters} of {group}?", abort=True, err=True)
     done = call(server, output, verb)

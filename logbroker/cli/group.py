@@ -171,7 +171,7 @@ def delete(
     """Delete a group and its progress. Its dead-letter topics stay."""
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("forgets how far the group is: say --yes if you mean it")
+            raise typer.BadParameter("this forgets how far the group is: say --yes if you mean it")
         _confirm(group, server, output)
 
     async def verb(client: Client) -> None:

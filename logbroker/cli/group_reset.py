@@ -121,4 +121,5 @@ def _show(resets: list[OffsetReset], output: Output, *, dry_run: bool) -> None:
     back, on = -sum(min(change, 0) for change in changes), sum(max(change, 0) for change in changes)
     did, and_so = ("would move", " (--dry-run: nothing was changed)") if dry_run else ("moved", "")
     of = f"{moved} of {counted(len(resets), 'partition')}"
-    write(f"{did} {of}: {counted(back, 'record')} back, {on} on{and_so}\n")
+    unknown = f", {len(resets) - len(changes)} from none" if len(changes) < len(resets) else ""
+    write(f"{did} {of}: {counted(back, 'record')} back, {on} on{unknown}{and_so}\n")

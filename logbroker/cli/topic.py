@@ -168,7 +168,7 @@ def delete(
     """Delete a topic and all its records."""
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("deletes all records of the topic: say --yes if you mean it")
+            raise typer.BadParameter("this deletes all its records: say --yes if you mean it")
         _confirm(topic, server, output)
 
     async def verb(client: Client) -> None:

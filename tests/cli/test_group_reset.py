@@ -73,5 +73,7 @@ def test_a_reset_to_an_offset_needs_one_partition(
     assert "say which (-p)" in ran.err
     one = command("group", "reset", group, group, "--to", "0", "-p", "1", "-o", "json")
     assert json.loads(one.out)["partition"] == 1
+    told = command("group", "reset", group, group, "--to", "+1", "--dry-run").out
+    assert ": 0 records back, 0 on, 1 from none (--dry-run" in told
     both = command("group", "reset", group, group, "--to", "latest", "-o", "json")
     assert len(both.out.splitlines()) == 2
