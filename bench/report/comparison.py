@@ -23,8 +23,6 @@ class Peer:
     """logbroker / this one; None where one of both is not known, or this one is 0."""
     advantage: float | None
     """How many times as good logbroker is: the ratio, or of times and sizes its inverse."""
-    goal: str | None
-    met: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +35,12 @@ class Workload:
     value: float | None
     """What `our` reached; None where it was not measured."""
     failed: bool
-    goal: str | None
-    """Of the value itself."""
-    met: bool | None
     peers: tuple[Peer, ...]
 
     @property
     def title(self) -> str:
         """Returns the workload, and which of our ways if there are several."""
-        way = self.our.removeprefix(OURS).strip()
-        return f"{self.what} ({way})" if way else self.what
+        return title_of(self.what, self.our)
 
     @property
     def level(self) -> str:
@@ -56,7 +50,7 @@ class Workload:
 
 def workloads(section: Section, failed: Iterable[str]) -> list[Workload]:
     """Returns the workloads of a section; `failed` has names as `<what>, <who>`."""
-    rows = {row.name: row for row in section.rows}
+    rows = {row.name for row in section.rows}
     failures = [_split(name) for name in failed]
     found = []
     for what in dict.fromkeys(row.what for row in section.rows):
@@ -74,14 +68,12 @@ def workloads(section: Section, failed: Iterable[str]) -> list[Workload]:
                     our=our,
                     value=mine.value if mine else None,
                     failed=our in trouble,
-                    goal=mine.goal if mine else None,
-                    met=mine.met if mine else None,
                     peers=tuple(
                         _peer(
                             who,
                             own.get(who),
                             mine,
-                            rows.get(_pair(what, our, who)),
+                            is_paired=_pair(what, our, who) in rows,
                             failed=who in trouble,
                         )
                         for who in theirs
@@ -89,6 +81,12 @@ def workloads(section: Section, failed: Iterable[str]) -> list[Workload]:
                 )
             )
     return found
+
+
+def title_of(what: str, our: str) -> str:
+    """Returns a workload, and which of our ways if it is not the plain one."""
+    way = our.removeprefix(OURS).strip()
+    return f"{what} ({way})" if way else what
 
 
 def peers_of(found: Iterable[Workload]) -> list[str]:
@@ -99,6 +97,18 @@ def peers_of(found: Iterable[Workload]) -> list[str]:
 def rivals(workload: Workload) -> list[Peer]:
     """Returns the peers without the bare limit, which nobody can beat."""
     return [peer for peer in workload.peers if peer.who != LIMIT]
+
+
+def gap_count(found: Iterable[Workload]) -> int:
+    """Returns how many values are missing because their measurement failed."""
+    gaps = set()
+    for workload in found:
+        if workload.failed and workload.value is None:
+            gaps.add((workload.what, workload.our))
+        for peer in workload.peers:
+            if peer.failed and peer.value is None:
+                gaps.add((workload.what, peer.who))
+    return len(gaps)
 
 
 def level_of(what: str) -> str:
@@ -119,18 +129,14 @@ def unstarted(failed: str) -> str:
     return f"{label_of(who)}, {level}" if start == "start" and level in LEVELS else ""
 
 
-def _peer(
-    who: str, theirs: Row | None, mine: Row | None, pair: Row | None, *, failed: bool
-) -> Peer:
-    ratio = mine.value / theirs.value if pair and mine and theirs and theirs.value else None
+def _peer(who: str, theirs: Row | None, mine: Row | None, *, is_paired: bool, failed: bool) -> Peer:
+    ratio = mine.value / theirs.value if is_paired and mine and theirs and theirs.value else None
     return Peer(
         who=who,
         value=theirs.value if theirs else None,
         failed=failed,
         ratio=ratio,
         advantage=None if ratio is None or theirs is None else _advantage(ratio, theirs.unit),
-        goal=pair.goal if pair else None,
-        met=pair.met if pair else None,
     )
 
 
@@ -153,11 +159,10 @@ def _is_of(failed: str, what: str, title: str) -> bool:
     """Tells whether what failed would have given the value of `what`.
 
     One measurement gives several values: the name it failed under is the first part of theirs,
-    or the section's title. Where both name a level, it is the same.
+    or the section's title. What is read may fail to be filled before. Where both name a level,
+    it is the same.
     """
     if level_of(failed) and level_of(what) and level_of(failed) != level_of(what):
         return False
-    if f"{what}, ".startswith(f"{failed}, ") or failed.startswith(title):
-        return True
-    measured, _, rest = failed.rpartition(", ")
-    return rest in ("turn", "all") and f"{what}, ".startswith(f"{measured}, ")
+    measured = failed.removeprefix("fill to ")
+    return f"{what}, ".startswith(f"{measured}, ") or failed.startswith(title)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from bench.report.comparison import failure_label
+from bench.report.comparison import LEVELS, failure_label, gap_count
+from bench.report.goals import goal_counts, goals_table
 from bench.report.plan import Chapter, LatencyChart, Overview, RatioChart, chapters, overview
 from bench.report.run import OwnRun, Run
+from bench.report.systems import label_of, rank_of
 from bench.report.tables import (
     comparison_table,
-    goal_counts,
-    goals_table,
     own_counts,
     own_table,
     table,
@@ -21,7 +21,7 @@ HEAD = """\
 
 Made by `python -m bench.report`, which overwrites this file: remarks go into `REMARKS.md`, beside
 it. How it is measured: [README.md](README.md)."""
-LEVELS = """\
+DURABILITY = """\
 Two levels of durability: `synced`, every answer waits until the record is on the disk; `written`,
 the fastest setting of each system that still answers. Systems are compared at the same level."""
 READING = """\
@@ -33,10 +33,10 @@ have the better side on the right throughout. `-`: does not do that, or was not 
 def page(run: Run, own: OwnRun | None, remarks: str) -> str:
     """Returns the text of the page; `own` and `remarks` may be nothing."""
     found = chapters(run)
-    parts = [HEAD, _about(run), LEVELS]
+    parts = [HEAD, _about(run), DURABILITY, *_levels(run)]
     if remarks.strip():
         parts += ["## Remarks", remarks.strip()]
-    parts += ["## Side by side", *_goals(found), *_overview(overview(run, found)), READING]
+    parts += ["## Side by side", *_goals(run, found), *_overview(overview(run, found)), READING]
     for chapter in found:
         parts += _chapter(chapter)
     parts += _not_measured(run)
@@ -53,7 +53,7 @@ def _about(run: Run) -> str:
         [
             ["machine", run.machine],
             ["date", run.date],
-            ["measured", f"medians of {run.rounds} interleaved rounds{scale}"],
+            ["measured", f"medians of {_rounds(run)} interleaved rounds{scale}"],
             ["versions", versions],
             ["not installed", "; ".join(run.skipped) or "nothing"],
         ],
@@ -61,12 +61,27 @@ def _about(run: Run) -> str:
     )
 
 
-def _goals(found: Sequence[Chapter]) -> list[str]:
-    everything = [workload for chapter in found for workload in chapter.workloads]
-    met, missed = goal_counts(everything)
-    if not met + missed:
-        return ["No goals in this run."]
-    return [f"Goals met: {met}, missed: {missed}.", goals_table(everything)]
+def _goals(run: Run, found: Sequence[Chapter]) -> list[str]:
+    gaps = gap_count(workload for chapter in found for workload in chapter.workloads)
+    failed = f" Values that are missing because a measurement failed: {gaps}." if gaps else ""
+    if not run.goals:
+        return [f"This run has no goals.{failed}"]
+    return [f"{goal_counts(run.goals)}{failed}", goals_table(run.goals)]
+
+
+def _levels(run: Run) -> list[str]:
+    lines = [
+        [label_of(who), *(texts.get(level, "does not have it") for level in LEVELS)]
+        for who, texts in sorted(run.levels.items(), key=lambda item: rank_of(item[0]))
+    ]
+    return [table(["", *LEVELS], lines, left=3)] if lines else []
+
+
+def _rounds(run: Run) -> str:
+    """Returns how many values a median is of: what is slow may have had fewer rounds."""
+    counts = {len(row.samples) for section in run.sections for row in section.rows} - {0}
+    least, most = min(counts, default=run.rounds), max(counts, default=run.rounds)
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _overview(chart: Overview) -> list[str]:

@@ -51,6 +51,22 @@ class Section:
     rows: tuple[Row, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What logbroker wants to reach at a workload, and whether it did."""
+
+    text: str
+    what: str
+    our: str
+    their: str | None
+    """None where the goal is of our value alone; of the best of all it names that one."""
+    limit: str
+    value: float | None
+    """The ratio, or our value; None where one was not measured."""
+    unit: str
+    met: bool | None
+
+
 Quantiles = tuple[tuple[float, float], ...]
 """Pairs of a part, 0 to 1, and the seconds that this part of all times does not exceed."""
 
@@ -64,6 +80,9 @@ class Run:
     rounds: int
     scale: str | None = None
     """How much was measured; None where the run does not say it."""
+    levels: dict[str, dict[str, str]]
+    """What makes an answer durable, by system and level."""
+    goals: tuple[Goal, ...] = ()
     versions: dict[str, str]
     sections: tuple[Section, ...]
     skipped: tuple[str, ...] = ()
@@ -91,6 +110,8 @@ def read_run(path: Path) -> Run:
         date=fields.text("date"),
         rounds=round(fields.number("rounds")),
         scale=fields.maybe("scale", text),
+        levels=fields.maybe("levels", _levels) or {},
+        goals=fields.maybe("goals", _goals) or (),
         versions=fields.named("versions", text),
         sections=fields.items("sections", _section),
         skipped=fields.maybe("skipped", _texts) or (),
@@ -108,6 +129,32 @@ def read_own_run(path: Path) -> OwnRun:
 def _section(value: object, place: str) -> Section:
     fields = Fields(value, place)
     return Section(title=fields.text("title"), rows=fields.items("rows", _row))
+
+
+def _goals(value: object, place: str) -> tuple[Goal, ...]:
+    return items(value, place, _goal)
+
+
+def _goal(value: object, place: str) -> Goal:
+    fields = Fields(value, place)
+    return Goal(
+        text=fields.text("goal"),
+        what=fields.text("what"),
+        our=fields.text("who"),
+        their=fields.maybe("their", text),
+        limit=fields.text("limit"),
+        value=fields.maybe("value", number),
+        unit=fields.text("unit"),
+        met=fields.maybe("met", truth),
+    )
+
+
+def _levels(value: object, place: str) -> dict[str, dict[str, str]]:
+    return named(value, place, _level_texts)
+
+
+def _level_texts(value: object, place: str) -> dict[str, str]:
+    return named(value, place, text)
 
 
 def _row(value: object, place: str) -> Row:

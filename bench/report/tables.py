@@ -1,4 +1,4 @@
-"""Tables in Markdown: what everyone reached, which goals were met, and our own bench."""
+"""Tables in Markdown: what everyone reached, and our own bench."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,9 +11,11 @@ NOTHING = "-"
 FAILED = "*failed*"
 
 
-def table(head: Sequence[str], lines: Iterable[Sequence[str]], left: int = 1) -> str:
-    """Returns a table whose first `left` columns are text and whose others are numbers."""
-    ruler = [":--" if at < left else "--:" for at in range(len(head))]
+def table(
+    head: Sequence[str], lines: Iterable[Sequence[str]], left: int = 1, *, right: int = 0
+) -> str:
+    """Returns a table of numbers, but for `left` columns before and `right` behind: text."""
+    ruler = [":--" if at < left or at >= len(head) - right else "--:" for at in range(len(head))]
     return "\n".join(
         "| " + " | ".join(_cell(cell) for cell in line) + " |" for line in (head, ruler, *lines)
     )
@@ -32,25 +34,6 @@ def comparison_table(found: Sequence[Workload]) -> str:
     return table(["", label_of(OURS), *(label_of(who) for who in whos)], lines)
 
 
-def goals_table(found: Sequence[Workload]) -> str:
-    """Returns a line for each workload with goals: who was beaten by enough, and who was not."""
-    return table(
-        ["", "goal", "met", "missed"],
-        [
-            [workload.title, _goals(workload), _reached(workload, True), _reached(workload, False)]
-            for workload in found
-            if _goals(workload)
-        ],
-        left=4,
-    )
-
-
-def goal_counts(found: Iterable[Workload]) -> tuple[int, int]:
-    """Returns how many goals were met and how many missed."""
-    marks = [mark for workload in found for mark in _marks(workload)]
-    return marks.count(True), marks.count(False)
-
-
 def own_table(rows: Sequence[Row]) -> str:
     """Returns a line for each row of our own bench, beside the row that it is compared with."""
     by_name = {row.name: row for row in rows}
@@ -64,11 +47,11 @@ def own_table(rows: Sequence[Row]) -> str:
                 amount(row.value, row.unit),
                 amount(limit.value, limit.unit) if limit else "",
                 "" if row.ratio is None else factor(row.ratio),
-                _goal(row.goal) if row.goal else "",
+                goal_text(row.goal) if row.goal else "",
                 _mark(row.met),
             ]
         )
-    return table(["", "beside", "value", "of it", "ratio", "goal", ""], lines, left=2)
+    return table(["", "beside", "value", "of it", "ratio", "goal", ""], lines, left=2, right=1)
 
 
 def own_counts(rows: Iterable[Row]) -> tuple[int, int]:
@@ -92,37 +75,8 @@ def _peer(peer: Peer, unit: str) -> str:
     return f"{value} · **{ratio}**" if peer.advantage < 1 else f"{value} · {ratio}"
 
 
-def _marks(workload: Workload) -> list[bool | None]:
-    return [workload.met, *(peer.met for peer in workload.peers)]
-
-
-def _goals(workload: Workload) -> str:
-    """Returns `≥ 1.5 x Kafka, ≥ 2 x others`: each goal with those that it is for."""
-    goals: dict[str, list[str]] = {}
-    for peer in workload.peers:
-        if peer.goal:
-            goals.setdefault(peer.goal, []).append(label_of(peer.who))
-    parts = [_goal(workload.goal)] if workload.goal else []
-    most = max(goals, key=lambda goal: len(goals[goal]), default=None)
-    for goal, whos in goals.items():
-        many = goal == most and len(whos) > 1
-        others = "the others" if len(goals) > 1 else "each"
-        parts.append(f"{_goal(goal)} x {others if many else ', '.join(whos)}")
-    return "; ".join(parts)
-
-
-def _reached(workload: Workload, met: bool) -> str:
-    found = [
-        f"{label_of(peer.who)} {factor(peer.ratio)}"
-        for peer in workload.peers
-        if peer.met is met and peer.ratio is not None
-    ]
-    if workload.met is met and workload.value is not None:
-        found.insert(0, amount(workload.value, workload.unit))
-    return ", ".join(found if met else [f"**{part}**" for part in found])
-
-
-def _goal(goal: str) -> str:
+def goal_text(goal: str) -> str:
+    """Returns a limit as people write it."""
     return goal.replace(">=", "≥").replace("<=", "≤")
 
 

@@ -35,6 +35,20 @@ def beside(
     return rows
 
 
+def goal(
+    what: str,
+    their: str | None,
+    limit: str,
+    value: float | None,
+    *,
+    met: bool | None,
+    end: str = "",
+) -> dict[str, Any]:
+    """Returns a goal as it is written."""
+    found = {"value": value, "unit": "ratio", "met": met, "limit": limit}
+    return {"goal": what + end, "what": what, "who": "logbroker", "their": their, **found}
+
+
 PUBLISH = "publish 1,000 B, as fast as it goes, synced"
 CONFIRMED = "confirmed, synced"
 QUANTILES = [[0.0, 0.001], [0.5, 0.002], [0.9, 0.004], [0.99, 0.02], [1.0, 0.05]]
@@ -63,15 +77,27 @@ def a_run() -> dict[str, Any]:
         row("confirmed and lost, synced, kafka", 0, "records"),
         row("confirmed and lost, synced, redis", 311, "records"),
     ]
+    goals = [
+        goal(PUBLISH, "kafka", ">= 1.5", 0.75, met=False),
+        goal(PUBLISH, "nats", ">= 2", 10.0, met=True),
+        goal(PUBLISH, "redis", ">= 2", None, met=None),
+        goal(f"{CONFIRMED}, p99", "redis", "<= 1", 2.0, met=False, end=": at most the best peer"),
+        {**goal("confirmed and lost, synced", None, "<= 0", 0.0, met=True), "unit": "records"},
+    ]
     return {
         "machine": "2 CPUs (Slow | Steady), 4 GiB",
         "date": "2026-11-29T10:00:00+00:00",
         "rounds": 5,
         "versions": {"logbroker": "0.1.0", "Apache Kafka": "4.4.0"},
         "skipped": ["RabbitMQ streams: not installed: rabbitmq-server (`apt install it`)"],
+        "levels": {
+            "kafka": {"synced": "fsync | each", "written": "acks=all"},
+            "logbroker": {"synced": "fdatasync"},
+        },
+        "goals": goals,
         "failed": {
             f"{PUBLISH}, redis": ["TimeoutError: slow", "TimeoutError: no answer\nafter 60 s"],
-            f"{CONFIRMED}, turn, nats": ["ConnectionError: gone"],
+            f"{CONFIRMED}, nats": ["ConnectionError: gone"],
         },
         "sections": [
             {"title": "Publish", "rows": publish},

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.peers.systems import SYSTEMS
 from bench.report.page import chart_files, page
 from bench.report.plan import LatencyChart, Overview, RatioChart, chapters
 from bench.report.run import Run, read_run
@@ -73,6 +74,11 @@ def test_every_chart_tells_who_is_not_in_it(run: Run) -> None:
         if isinstance(chart, LatencyChart):
             assert chart.failed == ("nats",)
             assert list(chart.panels["confirmed, synced"]) == ["logbroker", "kafka", "limit"]
+
+
+def test_every_system_that_is_measured_has_a_look() -> None:
+    measured = {name: system.title for name, system in SYSTEMS.items()}
+    assert {name: LOOKS[name].title for name in measured} == measured
 
 
 def test_no_two_systems_look_alike() -> None:
