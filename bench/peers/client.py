@@ -74,7 +74,10 @@ class ClientProcess:
                 asked.exception()
         if not done:
             raise RuntimeError(f"{verb}: no answer after {timeout_s:g} s")
-        answer = json.loads(await asked)
+        try:
+            answer = json.loads(await asked)
+        except OSError as error:
+            raise RuntimeError(f"{verb}: the client has ended: {error}") from error
         if "error" in answer:
             raise RuntimeError(f"{verb}: {answer['error']}")
         return answer["answer"]

@@ -170,7 +170,9 @@ class Lab:
         try:
             async with asyncio.timeout(MEASURED_S):
                 found = await action()
-        except Exception as error:  # noqa: BLE001  # one system's trouble is not the run's
+        except Exception as error:  # one system's trouble is not the run's
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError from error  # the run is to end, and this came of it
             self._in_a_row[subject] = self._in_a_row.get(subject, 0) + 1
             failures.append(f"{type(error).__name__}: {error}")
             print(f"FAILED: {name}: {failures[-1]}", file=sys.stderr, flush=True)

@@ -135,6 +135,37 @@ async def test_a_system_that_fails_at_everything_is_given_up_at_that_level(tmp_p
     assert lab.subjects(Level.SYNCED)
 
 
+async def test_a_run_that_is_to_end_ends_also_where_cleaning_up_fails(tmp_path: Path) -> None:
+    lab, begun = lab_of(tmp_path), asyncio.Event()
+
+    async def work() -> dict[str, float]:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            raise RuntimeError("the client has ended")
+
+    (subject,) = lab.subjects(Level.WRITTEN)
+    measuring = asyncio.create_task(lab.measure("publish", subject, work))
+    await begun.wait()
+    measuring.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await measuring
+
+
+@pytest.mark.slow
+async def test_a_client_that_has_ended_is_an_error_that_says_so() -> None:
+    clients = Clients()
+    try:
+        client = await clients.one()
+        client.kill()
+        with pytest.raises(RuntimeError, match="create: the client has ended"):
+            await client.ask("create", Subject(OURS, Level.WRITTEN, ""), topic="a", partitions=1)
+        assert await clients.one() is not client
+    finally:
+        clients.end()
+
+
 async def test_a_warm_up_leaves_no_values(tmp_path: Path) -> None:
     lab = lab_of(tmp_path)
     lab.round_number = 0
