@@ -161,6 +161,11 @@ class Consumed:
     """When each member had taken STEP records more."""
 
     @property
+    def whole_rate(self) -> float:
+        """Records a second, from the first to the last: too high, if only few were taken."""
+        return self.count / max(self.last - self.first, 1e-6)
+
+    @property
     def rate(self) -> float:
         """Records a second, without the first quarter of them: that, members may have had
         at hand before they began."""

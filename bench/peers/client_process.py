@@ -118,6 +118,7 @@ class ClientProcess:
 
     async def answer(self, order: Order) -> float:
         """Publishes one record as soon as that is possible, and returns when it was confirmed."""
+        said = ""
         while True:
             try:
                 async with asyncio.timeout(ATTEMPT_S), connected(order) as connection:
@@ -128,7 +129,8 @@ class ClientProcess:
                         await sender.confirm(value_stamp(0, order["size"]), b"key-000000")
                         return perf_counter()
             except Exception as error:  # noqa: BLE001  # what a client says of a server not ready
-                print(f"not yet: {error!r}", file=sys.stderr)
+                if repr(error) != said:
+                    print(f"not yet: {(said := repr(error))}", file=sys.stderr)
                 await asyncio.sleep(RETRY_S)
 
     async def pace(self, order: Order) -> Order:

@@ -26,6 +26,7 @@ JVM = [
     "-Djava.awt.headless=true",
 ]
 """What Kafka's own start script gives it."""
+FORMAT_S = 60
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -90,10 +91,15 @@ def _format(data: Path, properties: Path) -> None:
     if (data / "meta.properties").exists():
         return
     storage_tool = java("kafka.tools.StorageTool")
-    made = subprocess.run([*storage_tool, "random-uuid"], capture_output=True, check=True)
-    cluster = made.stdout.decode().split()[-1]
+    made = _run([*storage_tool, "random-uuid"])
+    cluster = made.split()[-1]
     command = [*storage_tool, "format", "--standalone", "-t", cluster, "-c", str(properties)]
-    subprocess.run(command, capture_output=True, check=True)
+    _run(command)
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=FORMAT_S)
+    return done.stdout
 
 
 def missing() -> list[Missing]:

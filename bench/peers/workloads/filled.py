@@ -66,7 +66,7 @@ class FilledTopics:
             await lab.fill(subject, topic, SIZE, least)
             fill_rate = least / (perf_counter() - begun)
         taken = await self._read(subject, [lab.new_name()], least)
-        count = count_of(lab.scale, taken.rate, fill_rate)
+        count = count_of(lab.scale, taken.whole_rate, fill_rate)
         if count > least and subject.system.can(Ability.REPLAY):
             async with lab.filling(subject):
                 await lab.fill(subject, topic, SIZE, count - least)
