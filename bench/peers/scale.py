@@ -44,7 +44,7 @@ class Scale:
     members: tuple[int, ...]
     groups: tuple[int, ...]
     grow_count: int
-    """Records that go to all members of a group; to each of many groups a tenth of it."""
+    """Records that go to all members of a group, or to one group; to each of many a tenth."""
 
     def warming(self) -> "Scale":
         """Returns what a warm-up measures."""
@@ -67,7 +67,7 @@ SCALES = {
         confirm_count=1_000,
         confirm_seconds=2.5,
         pace_seconds=1.5,
-        consume_seconds=0.8,
+        consume_seconds=0.5,
         consume_counts=(8_000, 2_000_000),
         fill_seconds=8,
         tool_count=1_000_000,
@@ -120,6 +120,6 @@ SCALES = {
         partitions=(1, 10),
         members=(1, 4),
         groups=(1, 3),
-        grow_count=1_000,
+        grow_count=4_000,
     ),
 }

@@ -20,6 +20,8 @@ from logbroker import (
 
 UNANSWERED = 64
 """Calls of `send_many` that are not answered: more than a producer has on their way."""
+LEASED = 5_000
+"""Records that a worker has at hand; the default is 20,000, which eight would rarely share."""
 UNCHECKED = 10_000
 """Receipts kept before they are looked at, while the records after them are on their way."""
 
@@ -98,7 +100,7 @@ class Connection:
 
         settings = GroupSettings(order=Order.NONE)
         async with self._client.consumer(
-            group, topic, settings=settings, auto_settle=False, max_outstanding_records=1_000
+            group, topic, settings=settings, auto_settle=False, max_outstanding_records=LEASED
         ) as consumer:
             reading = asyncio.create_task(read())
             yield

@@ -80,7 +80,7 @@ class Grow:
 
     async def _groups(self, subject: Subject, count: int) -> Mapping[str, float]:
         """The same, with a group for each member, which takes all."""
-        records = self._lab.scale.grow_count // 10
+        records = self._lab.scale.grow_count // (10 if count > 1 else 1)
         async with self._lab.topic(subject) as topic:
             group = self._lab.new_name() + "-{}"
             rate = await self._taken(subject, topic, group, count, records, count)
