@@ -39,9 +39,9 @@ class Work:
             await self._topics.prepare(self._lab.subjects(level, Ability.WORK))
 
     async def run_round(self) -> None:
-        """Measures all."""
+        """Measures all; the warm-up is of one alone."""
         for level in Level:
-            for workers in WORKERS:
+            for workers in WORKERS if self._lab.round_number else WORKERS[:1]:
                 for subject in self._lab.subjects(level, Ability.WORK):
                     action = partial(self._rate, subject, workers)
                     await self._lab.measure(_what(workers, level), subject, action)
