@@ -50,8 +50,8 @@ class Turns:
         self._keys = keys
         self._given_up = frozenset(given_up)
         self._scopes: dict[tuple[str, int, bytes | int], Scope] = defaultdict(Scope)
-        self._leases: dict[tuple[Place, int], list[Lease]] = defaultdict(list)
-        """Of a record since the group was reset so often in its partition, by token."""
+        self._leases: dict[tuple[Partition, int], dict[int, list[Lease]]] = defaultdict(dict)
+        """By partition, and how often the group had been reset there: by offset and token."""
 
     def check(self) -> None:
         """Checks all deliveries, and how members went on."""
@@ -62,7 +62,7 @@ class Turns:
         deliveries = [self._reading.by_token[token] for token in sorted(self._reading.by_token)]
         for delivery in deliveries:
             for lease in delivery:
-                self._leases[lease.place, self._epoch(lease)].append(lease)
+                self._leases_beside(lease).setdefault(lease.place.offset, []).append(lease)
         for delivery in deliveries:
             if delivery[0].place in self._keys:
                 self._check_granted(delivery)
@@ -79,6 +79,10 @@ class Turns:
     def _epoch(self, lease: Lease) -> int:
         return self._reading.epoch(lease.place, lease.received)
 
+    def _leases_beside(self, lease: Lease) -> dict[int, list[Lease]]:
+        """Returns the leases in a partition since the last reset there, by offset and token."""
+        return self._leases[lease.place[:2], self._epoch(lease)]
+
     # As it was granted
 
     def _check_granted(self, delivery: list[Lease]) -> None:
@@ -94,54 +98,52 @@ class Turns:
         if epoch > scope.epoch:
             start = self._reading.resets[lease.place[:2]][epoch - 1][1].to_offset
             scope.epoch, scope.first_open = epoch, bisect_left(offsets, start)
-        can_move = True
+        can_move, beside = True, self._leases_beside(lease)
         at, end = scope.first_open, bisect_left(offsets, lease.place.offset)
         while at < end:
-            place = lease.place._replace(offset=offsets[at])
-            leases = self._leases.get((place, epoch), [])
-            next_at = bisect_left(leases, lease.token + 1, key=lambda one: one.token)
-            before, later = leases[:next_at], leases[next_at:]
-            if self._is_held(before, lease):
+            offset = offsets[at]
+            leases = beside.get(offset, [])
+            until = _until(leases, lease.token)
+            if self._is_held(leases, until, lease):
                 can_move = False
-            elif not self._may_be_through(place, before, later, lease):
-                self.faults.append(f"delivered before {place.offset} was through: {lease}")
-                can_move = False
+            elif not self._may_be_through(lease.place._replace(offset=offset), leases, lease):
+                self.faults.append(f"delivered before {offset} was through: {lease}")
+                until = len(leases)  # one fault is enough
             at += 1
-            if can_move and not later:
+            can_move &= until == len(leases)
+            if can_move:
                 scope.first_open = at
-            else:
-                can_move = False
 
-    def _is_held(self, before: list[Lease], lease: Lease) -> bool:
-        """Tells whether a record's last lease before this one is its member's, and not over."""
-        if self._order is not Order.PARTITION or not before:
+    def _is_held(self, leases: list[Lease], until: int, lease: Lease) -> bool:
+        """Tells whether a record's last lease up to then is this one's member's, and not over."""
+        if self._order is not Order.PARTITION or not until:
             return False
-        last = before[-1]
+        last = leases[until - 1]
         if last.token == lease.token:
             return True
-        is_own = last.member == lease.member and last.life == lease.life
+        if last.member != lease.member or last.life != lease.life:
+            return False
         ends = [time for time in (last.confirmed, last.over) if time >= 0]
         # A stream tells of ends and of deliveries in the order in which they were decided.
-        return is_own and last.received < lease.received < min(ends, default=1 << 62)
+        return last.received < lease.received < min(ends, default=1 << 62)
 
-    def _may_be_through(
-        self, place: Place, before: list[Lease], later: list[Lease], lease: Lease
-    ) -> bool:
+    def _may_be_through(self, place: Place, leases: list[Lease], lease: Lease) -> bool:
         """Tells whether a record may have been settled when a later one was granted."""
-        if later and later[0].life == lease.life:
+        before = leases[: _until(leases, lease.token - 1)]
+        later = leases[_until(leases, lease.token) :]
+        if any(one.life == lease.life for one in later):
             return False
-        earlier = [one for one in before if one.token < lease.token]
-        for one in earlier:
+        for one in before:
             is_good = one.answer in FINAL and one.fate not in OVER_BEFORE_ANSWERED
             if is_good and one.answered < lease.granted:
                 return True
+        last = before[-1] if before else None
         if not later:
-            last = earlier[-1] if earlier else None
             is_known = last is not None and last.fate is Fate.CONFIRMED
             is_late = is_known and last is not None and last.answered > lease.granted
             return place in self._given_up and not is_late
         # A kill may have made the broker forget that it was given up.
-        return bool(earlier) and earlier[-1].failures + 1 >= self._policy.max_failures
+        return last is not None and last.failures + 1 >= self._policy.max_failures
 
     # As it was handled
 
@@ -173,19 +175,25 @@ class Turns:
             self.faults.append(f"begun although what is before it has failed: {lease}")
         while hand.open and hand.open[0][0] < lease.place.offset:
             offset, token = hand.open[0]
-            if self._is_still_held(lease, lease.place._replace(offset=offset), token):
+            if self._is_still_held(lease, offset, token):
                 self.faults.append(f"begun before {offset} was through: {lease}")
-                return
             hand.open.pop(0)
 
-    def _is_still_held(self, lease: Lease, place: Place, token: int) -> bool:
+    def _is_still_held(self, lease: Lease, offset: int, token: int) -> bool:
         """Tells whether nothing shows that the member had lost it; a worker does not say so."""
-        leases = self._leases.get((place, self._epoch(lease)), [])
-        until = bisect_left(leases, lease.token + 1, key=lambda one: one.token)
+        leases = self._leases_beside(lease).get(offset, [])
+        until = _until(leases, lease.token)
         last = leases[until - 1] if until else None
         if last is None or last.token != token or last.life != lease.life:
             return False
-        return until < len(leases) or place not in self._given_up
+        return until < len(leases) or lease.place._replace(offset=offset) not in self._given_up
+
+
+def _until(leases: list[Lease], token: int) -> int:
+    """Returns how many of the leases have at most this token."""
+    if not leases or leases[-1].token <= token:
+        return len(leases)
+    return bisect_left(leases, token + 1, key=lambda lease: lease.token)
 
 
 class Hand:
