@@ -25,7 +25,7 @@ OLD_SIZE = 10_000
 OLD = "old"
 MARGIN_S = 60
 """How much longer than until the kill a client may go on, before that is an error."""
-STILL_S = 3
+STILL_S = 5
 NONE_LOST = AtMost(0)
 
 
@@ -130,11 +130,16 @@ class Kill:
         self, fresh: Subject, topic: str, confirmed: int
     ) -> Sequence[tuple[int, int]]:
         """Returns all numbers that are there, as half-open ranges."""
-        clients, groups = [await self._lab.clients.one()], [self._lab.new_name()]
-        async with consuming(clients, fresh, topic, groups, take="number") as members:
+        client, group = await self._lab.clients.one(), self._lab.new_name()
+        async with consuming([client], fresh, topic, [group], take="number") as members:
             # Two more: of the answers before and after. That some are lost is no error here.
             await members.wait_count(confirmed + 2, STILL_S)
-            return (await members.end()).numbers
+            numbers = (await members.end()).numbers
+        if lost_of(confirmed, numbers):  # lost, or late?
+            left = await client.ask("unsettled", fresh, topic=topic, group=group)
+            if left:
+                raise RuntimeError(f"{left} records are there, and did not come")
+        return numbers
 
     def _restart(self, level: Level) -> str:
         return f"restart to the next answer, {self._size}, {level}"
