@@ -78,7 +78,7 @@ class Broker:
         self._failed = {
             CATALOG_TOPIC: coordinator.has_failed,
             PRODUCERS_TOPIC: producer_ids.has_failed,
-            GROUPS_TOPIC: groups.has_failed,
+            GROUPS_TOPIC: groups.journal.has_failed,
         }
         dead_letters = DeadLetters(groups, coordinator)
         beginning = Beginning(groups, dead_letters)
@@ -408,7 +408,7 @@ class Broker:
 
     async def group_stats(self) -> list[GroupStats]:
         """Returns how groups are; see `GroupAdmin.stats`. None once their journal has failed."""
-        if self._groups.failure:
+        if self._groups.journal.failure:
             return []
         return await self.group_admin.stats()
 

@@ -32,7 +32,7 @@ class Expiry:
 
     async def _do(self, ledger_id: LedgerId) -> None:
         groups = self._groups
-        if groups.failure or groups.state.get(ledger_id) is None:
+        if groups.journal.failure or groups.state.get(ledger_id) is None:
             return
         groups.live_group(ledger_id.group)
 

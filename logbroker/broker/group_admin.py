@@ -79,7 +79,7 @@ class GroupAdmin:
     async def keep_house(self) -> None:
         """Notes which groups are in use, and forgets those that long were not."""
         groups = self._groups
-        if groups.failure:
+        if groups.journal.failure:
             return
         catalog, now_ms = groups.state.catalog, groups.clock.now_ms()
         in_use = set(self._membership.groups_in_use())

@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from logbroker.broker.groups_journal import GroupsJournal
 from logbroker.broker.ledger_timer import LedgerTimer
 from logbroker.broker.live_group import LiveGroup
 from logbroker.broker.partitions import Partition, Partitions
@@ -24,25 +25,21 @@ from logbroker.errors import (
     OffsetOutOfRangeError,
     UnavailableError,
 )
-from logbroker.group import events
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.group_events import (
     GroupDeleted,
-    GroupSeen,
     TokensReserved,
     TopicDetached,
 )
 from logbroker.group.lease_table import Lease
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import (
-    KEEPING,
     Acknowledged,
     Committed,
     Discarded,
     Extended,
     Failed,
     GivenUp,
-    Keeping,
     Leased,
     LedgerEvent,
     LetterPending,
@@ -60,18 +57,12 @@ from logbroker.group.progress import has_nothing_to_give
 from logbroker.group.retry_policy import Exhausted
 from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.storage.engine import Engine
-from logbroker.storage.journal import Journal
 from logbroker.topic.catalog import TopicCatalog
-from logbroker.topic.names import GROUPS_TOPIC
 
 Answered = dict[int, OffsetRanges]
 """By token, what a member has just answered for, which need not be taken back from it."""
 
 TOKENS_RESERVED_AT_ONCE = 1_000_000
-
-LATER_MS = 10
-"""The longest that what nothing waits for stays out of the journal: mostly an answer comes first,
-and both share a flush."""
 
 SAID = {
     Exhausted.DISCARD: "records discarded",
@@ -89,7 +80,7 @@ class Groups:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: GroupsJournal,
         topics: TopicCatalog,
         partitions: Partitions,
         clock: Clock,
@@ -106,35 +97,24 @@ class Groups:
         self.letters = PendingLetters()
         self.on_letter: Callable[[], None] = lambda: None
         self.on_resolved: Callable[[LedgerId], None] = lambda _: None
-        self.on_failure: Callable[[LogbrokerError], None] = lambda _: None
-        """Called when the journal has failed: what is known here is ahead of the disk then."""
-        self.failure: LogbrokerError | None = None
-        self._journal = journal
-        self.has_failed = journal.has_failed
+        self.journal = journal
         self.decided_count = 0
         """Of commits: as long as it stays the same, so does what is decided."""
-        self._later: list[Event] = []
-        self._is_flushing_soon = False
         self._next_token = 1
         self._tokens_end = 1
         """Tokens below are durably reserved."""
         self._tasks: asyncio.TaskGroup | None = None
         self._spawned: set[asyncio.Task[None]] = set()
-        self._is_shortening = False
-        self._so_far: Future[Any] = asyncio.get_running_loop().create_future()
-        """Done once everything that an answer may rest on is durable."""
-        self._so_far.set_result(None)
 
     @classmethod
     async def open(
         cls, engine: Engine, topics: TopicCatalog, partitions: Partitions, clock: Clock
     ) -> "Groups":
         """Replays the journal. What was leased before is available."""
-        journal = await Journal.open(engine, GROUPS_TOPIC, clock)
+        journal = await GroupsJournal.open(engine, clock)
         groups = cls(journal, topics, partitions, clock, Random())
         now = groups.moment()
-        for data in await journal.replay():
-            event = events.decode(data)
+        for event in await journal.replay():
             if isinstance(event, InLedger):
                 groups._note_letter(event, None)
             else:
@@ -155,6 +135,7 @@ class Groups:
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Begins to watch the time; `tasks` takes what runs in the background from now on."""
         self._tasks = tasks
+        self.journal.start(self.spawn)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs work in the background, until it is done or the broker stops."""
@@ -171,9 +152,9 @@ class Groups:
 
     async def close(self) -> None:
         """Writes what may be written later, and shortens the journal if that is worth it."""
-        self._flush()
-        if self._journal.wants_snapshot:
-            await self._shorten()
+        self.journal.flush()
+        if self.journal.wants_snapshot:
+            await self.journal.shorten(self._known)
 
     def moment(self) -> Moment:
         """Returns now."""
@@ -181,8 +162,8 @@ class Groups:
 
     def check(self) -> None:
         """Raises UnavailableError (STORAGE_FAILED) once the journal has failed, for good."""
-        if self.failure:
-            raise self.failure.again()
+        if self.journal.failure:
+            raise self.journal.failure.again()
 
     # Who is who
 
@@ -243,20 +224,7 @@ class Groups:
         So is then what was decided before: an answer that changes nothing may rest on that.
         Raises what the journal does, and nothing has changed then.
         """
-        kept = [_keeping(event) for event in decided]
-        done = self._so_far
-        if Keeping.FIRST in kept:
-            self._later, later = [], self._later
-            try:
-                done = self._so_far = self._append([*later, *_kept(decided, kept)])
-            except LogbrokerError:
-                self._later = later
-                raise
-        elif Keeping.LATER in kept:
-            self._later += _kept(decided, kept)
-            if self._tasks and not self._is_flushing_soon:
-                self._is_flushing_soon = True
-                self.spawn(self._flush_soon())
+        done = self.journal.keep(decided)
         self.decided_count += 1
         now = self.moment()
         tried = []
@@ -270,9 +238,8 @@ class Groups:
             else:
                 self._forget_letters(event)
                 self.state.apply(event, now)
-        if self._journal.wants_snapshot and self._tasks and not self._is_shortening:
-            self._is_shortening = True  # from now on, or each commit of this turn writes one
-            self.spawn(self._shorten())
+        if self.journal.wants_snapshot:
+            self.journal.shorten_soon(self._known)
         if tried:
             self.on_letter()
             return asyncio.gather(done, *tried)
@@ -477,59 +444,14 @@ class Groups:
                 reason=event.reason,
             )
 
-    # The journal
-
-    async def _flush_soon(self) -> None:
-        await self.clock.wait_until(self.clock.monotonic_ms() + LATER_MS)
-        self._is_flushing_soon = False
-        self._flush()
-
-    def _flush(self) -> None:
-        if not self._later:
-            return
-        written, self._later = self._later, []
-        try:
-            self._append(written)
-        except LogbrokerError as error:
-            log.warning("deliveries not journaled", reason=error.reason, count=len(written))
-
-    def _append(self, written: Sequence[Event]) -> "Future[Any]":
-        try:
-            appended = self._journal.append([events.encode(event) for event in written])
-        except LogbrokerError as error:
-            self._note_failure(error)
-            raise
-        appended.add_done_callback(self._see)
-        return appended
-
-    def _see(self, done: "Future[Any]") -> None:
-        """Takes note of what became of events that are applied already."""
-        error = None if done.cancelled() else done.exception()
-        if isinstance(error, LogbrokerError):
-            self._note_failure(error)
-
-    def _note_failure(self, error: LogbrokerError) -> None:
-        if self._journal.has_failed.is_set() and self.failure is None:
-            message = f"groups serve no more until the broker is started again: {error}"
-            self.failure = UnavailableError("STORAGE_FAILED", message, **error.details)
-            log.error("groups have failed", error=message)
-            self.on_failure(self.failure)
-
-    async def _shorten(self) -> None:
-        """Writes a snapshot, which tells of dead letters under way, too."""
-        try:
-            self._flush()
-            pending = [
-                InLedger(ledger_id, LetterPending(letter.sequence, letter.event))
-                for ledger_id in self.letters.ledger_ids()
-                for letter in self.letters.of(ledger_id)
-            ]
-            known = [*self.state.snapshot(), *pending]
-            await self._journal.snapshot([events.encode(event) for event in known])
-        except LogbrokerError as error:
-            log.warning("journal not shortened", journal=GROUPS_TOPIC, reason=error.reason)
-        finally:
-            self._is_shortening = False
+    def _known(self) -> list[Event]:
+        """Returns what a snapshot says: of dead letters under way, too."""
+        pending = [
+            InLedger(ledger_id, LetterPending(letter.sequence, letter.event))
+            for ledger_id in self.letters.ledger_ids()
+            for letter in self.letters.of(ledger_id)
+        ]
+        return [*self.state.snapshot(), *pending]
 
     async def _reserve_tokens(self) -> None:
         end = self._next_token + TOKENS_RESERVED_AT_ONCE
@@ -541,14 +463,3 @@ class Groups:
             await self._reserve_tokens()
         except LogbrokerError as error:
             log.warning("tokens not reserved", reason=error.reason)
-
-
-def _keeping(event: Event) -> Keeping:
-    if isinstance(event, InLedger):
-        return KEEPING[type(event.event)]
-    return Keeping.LATER if isinstance(event, GroupSeen) else Keeping.FIRST
-
-
-def _kept(decided: Sequence[Event], keeping: Sequence[Keeping]) -> list[Event]:
-    """Returns those that are journaled."""
-    return [event for event, one in zip(decided, keeping, strict=True) if one is not Keeping.NEVER]

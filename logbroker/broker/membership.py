@@ -71,7 +71,7 @@ class Membership:
         self._members: dict[str, dict[str, Member]] = {}
         """By group, then by name."""
         self.ownership = Ownership(groups, self.members)
-        groups.on_failure = self._end_all
+        groups.journal.on_failure = self._end_all
 
     def members(self, group: str) -> list[Member]:
         """Returns the members of a group, the oldest first."""

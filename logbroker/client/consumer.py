@@ -453,7 +453,7 @@ class Consumer:
             handed, self._handed = self._handed, []
             for lease, first, end in handed:
                 if ranges := lease.held.within(first, end):
-                    self._outbox.acknowledge_ranges(lease, ranges)
+                    self._outbox.note_ranges_done(lease, ranges)
         elif len(self._handed) > KEPT_RANGES:
             self._handed = [one for one in self._handed if one[0].held.within(*one[1:])]
 
@@ -463,7 +463,7 @@ class Consumer:
         if batch is not None and (done := self.cursor.take_done()):
             self._note_position(batch.lease, done[1])
             if ranges := batch.lease.held.within(*done):
-                self._outbox.acknowledge_ranges(batch.lease, ranges)
+                self._outbox.note_ranges_done(batch.lease, ranges)
 
     async def _settle_as_it_goes(self) -> None:
         """Tells the broker, while a batch is read, how far that is."""

@@ -33,6 +33,10 @@ from logbroker.wire.convert_groups import group_settings_of, group_settings_to_p
 Response = tuple[pb.ConsumeResponse, Sequence[Batch]]
 Stream = StreamStreamCall[bytes, Response]
 
+GATHER_MS = 5
+"""How long the acknowledgement of what is done may wait for others, where nobody waits for it."""
+LARGE_BYTES = 64 << 10
+"""Behind batches of this size it does not: few of them come in that time."""
 LEAVE_MS = 5_000
 """How long an orderly end waits for the broker."""
 DAMAGED = "the records cannot be read: "
@@ -86,6 +90,7 @@ class Membership:
         self.joined_count = 0
         self.outbox = Outbox(
             self._wake_writer,
+            wake_later=self._wake_writer_later,
             note_lost=audience.note_lost,
             note_reopened=self._reopen,
             retry_later=self._retry_later,
@@ -99,6 +104,10 @@ class Membership:
             connection.clock, self.leases, self._wake_writer, audience.may_extend
         )
         self._wake = asyncio.Event()
+        self._gathering: asyncio.Task[None] | None = None
+        self._delivered_count = 0
+        self._has_large = False
+        """The last batch was one."""
         self._has_joined = asyncio.Event()
         self._is_leaving = False
         self._attempt = 0
@@ -169,6 +178,8 @@ class Membership:
                 await self._rest(error)
             self._lose_stream()
             self._keeper.stop()
+            if self._gathering is not None:
+                self._gathering.cancel()
 
     async def _attend(self) -> LogbrokerError | None:
         """Is a member until the stream ends; returns why it did, None after leaving."""
@@ -304,6 +315,7 @@ class Membership:
         )
         self._keeper.keep_every(delivery.lease_ms)
         self.leases[lease.token] = lease
+        self._delivered_count += lease.held.count
         self._reopen(lease)
         for batch in batches:
             try:
@@ -320,6 +332,7 @@ class Membership:
             inside = runs
             if len(runs) > 1:
                 inside = [one for one in runs if one.first_offset < end and one.end_offset > first]
+            self._has_large = batch.header.size_bytes >= LARGE_BYTES
             self._audience.take(DeliveredBatch(lease, read, inside))
 
     def _pass_damage(self, lease: Lease, base_offset: int, error: DataLossError) -> None:
@@ -357,6 +370,7 @@ class Membership:
             lease.is_gone = True
             self.lost_count += lease.lose_all()
         self.leases.clear()
+        self._delivered_count = self._over_count
         self._keeper.clear()
         self.assignment, self.caught_up = None, set()
         self._audience.drop()
@@ -378,6 +392,30 @@ class Membership:
         self._attempt += 1
         delay_ms = wait_ms(error, self._attempt, self._connection.backoff, self._connection.random)
         await self._clock.wait_until(self._clock.monotonic_ms() + delay_ms)
+
+    def _wake_writer_later(self) -> None:
+        """Lets acknowledgements gather: each costs the broker a message, a flush, and an answer.
+
+        Not where they hold room that is needed: half of what may be outstanding is.
+        """
+        outstanding = self._delivered_count - self._over_count
+        is_needed = self._has_large or 2 * outstanding >= self._limits[0]
+        if is_needed or self._tasks is None or self._is_over:
+            self._wake_writer()
+        elif self._gathering is None:
+            self._gathering = self._tasks.create_task(self._gather())
+
+    async def _gather(self) -> None:
+        try:
+            await self._clock.wait_until(self._clock.monotonic_ms() + GATHER_MS)
+        finally:
+            self._gathering = None
+        self._wake_writer()
+
+    @property
+    def _over_count(self) -> int:
+        """How many of the delivered records are settled or lost."""
+        return self.outbox.settled_count + self.outbox.lost_count + self.lost_count
 
     def _retry_later(self, turn: Turn, range_: Range, error: LogbrokerError) -> None:
         assert self._tasks is not None

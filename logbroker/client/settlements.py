@@ -155,11 +155,12 @@ class Outbox:
         self,
         wake: Callable[[], None],
         *,
+        wake_later: Callable[[], None],
         note_lost: Callable[[Lease, Range], None],
         note_reopened: Callable[[Lease], None],
         retry_later: Callable[[Turn, Range, LogbrokerError], None],
     ) -> None:
-        """`wake` is called when there is something to take.
+        """`wake` is called when there is something to take, `wake_later` when it may wait a bit.
 
         `note_lost` hears of ranges that were answered too late, `note_reopened` of leases of
         which something was taken that is not done. `retry_later` gets what the broker could
@@ -170,6 +171,7 @@ class Outbox:
         self.committed: dict[tuple[str, int], int] = {}
         """By topic and partition, as far as the broker has told."""
         self._wake = wake
+        self._wake_later = wake_later
         self._note_lost = note_lost
         self._note_reopened = note_reopened
         self._retry_later = retry_later
@@ -180,22 +182,28 @@ class Outbox:
         self._resting: list[Turn] = []
         """Turns of which the broker could not take a range just now."""
 
-    def begin(self, lease: Lease) -> Turn:
+    def begin(self, lease: Lease, *, may_wait: bool = False) -> Turn:
         """Begins to gather acknowledgements for a lease, and returns where."""
         turn = lease.turn = Turn(lease, pb.OUTCOME_ACKNOWLEDGE)
         self._turns.append(turn)
-        self._wake()
+        (self._wake_later if may_wait else self._wake)()
         return turn
 
     def note_done(self, lease: Lease, offset: int) -> None:
         """Takes a record that is done, where nobody waits to hear that this is kept."""
-        turn = lease.turn or self.begin(lease)
+        turn = lease.turn or self.begin(lease, may_wait=True)
         turn.offsets.append(offset)
+
+    def note_ranges_done(self, lease: Lease, ranges: Iterable[Range]) -> None:
+        """Takes ranges that are done, where nobody waits to hear that this is kept."""
+        turn = lease.turn or self.begin(lease, may_wait=True)
+        turn.ranges += ranges
 
     def acknowledge_ranges(self, lease: Lease, ranges: Iterable[Range]) -> PendingSettlement:
         """Takes ranges that are done."""
         turn = lease.turn or self.begin(lease)
         turn.ranges += ranges
+        self._wake()  # it may have been begun by what may wait
         return PendingSettlement(turn, None)
 
     def answer(
@@ -299,6 +307,7 @@ class Outbox:
 
     async def wait_answered(self) -> None:
         """Returns once everything taken so far is answered."""
+        self._wake()
         for turn in self._open_turns():
             await turn.wait_done()
 

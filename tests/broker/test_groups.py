@@ -41,7 +41,7 @@ async def test_the_journal_stays_short_and_a_start_knows_the_last_commit():
 async def test_many_events_in_one_turn_are_one_snapshot():
     async with topic_on() as broker:
         await broker.produce("a", "", 0, batch_of(*[b"v"] * 5_000))
-        journal, written = broker._groups._journal, []
+        journal, written = broker._groups.journal._journal, []
         snapshot = journal.snapshot
 
         async def noting(events):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from logbroker.broker.groups import LATER_MS
+from logbroker.broker.groups_journal import LATER_MS
 from logbroker.broker.membership import MemberSpec
 from logbroker.broker.settle import Settlement
 from logbroker.group.record_state import Cause
