@@ -463,7 +463,7 @@ class Consumer:
         if batch is not None and (done := self.cursor.take_done()):
             self._note_position(batch.lease, done[1])
             if ranges := batch.lease.held.within(*done):
-                self._outbox.note_ranges_done(batch.lease, ranges)
+                self._outbox.acknowledge_ranges(batch.lease, ranges)
 
     async def _settle_as_it_goes(self) -> None:
         """Tells the broker, while a batch is read, how far that is."""
