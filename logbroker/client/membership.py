@@ -33,7 +33,7 @@ from logbroker.wire.convert_groups import group_settings_of, group_settings_to_p
 Response = tuple[pb.ConsumeResponse, Sequence[Batch]]
 Stream = StreamStreamCall[bytes, Response]
 
-GATHER_MS = 5
+GATHER_MS = 2
 """How long the acknowledgement of what is done may wait for others, where nobody waits for it."""
 LARGE_BYTES = 64 << 10
 """Behind batches of this size it does not: few of them come in that time."""
