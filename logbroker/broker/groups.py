@@ -211,7 +211,7 @@ class Groups:
             partition_log = self.partition(ledger_id).log
             mark = partition_log.bounds().high_watermark
             if ledger_id not in live.watched:
-                live.watch(ledger_id, partition_log.wait_beyond(mark))
+                partition_log.call_beyond(mark, live.watching(ledger_id))
         except LogbrokerError:
             return None
         return mark

@@ -5,7 +5,8 @@ deliveries; what is left of these goes a moment later. Once the journal has fail
 known here is ahead of the disk: groups serve no more.
 """
 
-from asyncio import Future, get_running_loop
+import asyncio
+from asyncio import Future
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
@@ -39,9 +40,9 @@ class GroupsJournal:
         self._clock = clock
         self._spawn: Callable[[Coroutine[Any, Any, None]], object] | None = None
         self._later: list[Event] = []
-        self._is_flushing_soon = False
+        self._has_later = asyncio.Event()
         self._is_shortening = False
-        self._so_far: Future[Any] = get_running_loop().create_future()
+        self._so_far: Future[Any] = asyncio.get_running_loop().create_future()
         self._so_far.set_result(None)
 
     @classmethod
@@ -56,6 +57,7 @@ class GroupsJournal:
     def start(self, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
         """Begins to flush what was kept for later; `spawn` runs work in the background."""
         self._spawn = spawn
+        spawn(self._flush_later())
 
     def keep(self, decided: Sequence[Event]) -> "Future[Any]":
         """Takes events; what it returns is done once all that an answer may rest on is durable.
@@ -68,9 +70,7 @@ class GroupsJournal:
             self._later.clear()
         elif Keeping.LATER in keeping:
             self._later += _kept(decided, keeping)
-            if self._spawn and not self._is_flushing_soon:
-                self._is_flushing_soon = True
-                self._spawn(self._flush_soon())
+            self._has_later.set()
         return self._so_far
 
     def flush(self) -> None:
@@ -104,10 +104,12 @@ class GroupsJournal:
             self._is_shortening = True  # from now on, or each commit of this turn writes one
             self._spawn(self.shorten(known))
 
-    async def _flush_soon(self) -> None:
-        await self._clock.wait_until(self._clock.monotonic_ms() + LATER_MS)
-        self._is_flushing_soon = False
-        self.flush()
+    async def _flush_later(self) -> None:
+        while True:
+            await self._has_later.wait()
+            await self._clock.wait_until(self._clock.monotonic_ms() + LATER_MS)
+            self._has_later.clear()
+            self.flush()
 
     def _append(self, written: Sequence[Event]) -> "Future[Any]":
         try:

@@ -5,9 +5,8 @@ in `partition` order a ledger is looked into by the owner of its partition alone
 a dead-letter partition belongs to whom its source partition belongs
 """
 
-from asyncio import Future
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from logbroker.broker.holding import Holding, TakenBack
@@ -125,19 +124,15 @@ class LiveGroup:
             if self.may_take(holding, ledger_id):
                 holding.look_into(ledger_id)
 
-    def watch(self, ledger_id: LedgerId, more: "Future[None]") -> None:
-        """Looks into the ledger when `more` is done; not where that fails.
+    def watching(self, ledger_id: LedgerId) -> Callable[[], None]:
+        """Returns what to call, once, when there may be more in the log of this ledger."""
 
-        It does when the log is deleted, or the engine stops: streams learn that by themselves.
-        """
-
-        def look(done: "Future[None]") -> None:
+        def look() -> None:
             self.watched.discard(ledger_id)
-            if not done.cancelled() and done.exception() is None:
-                self.look_into(ledger_id)
+            self.look_into(ledger_id)
 
         self.watched.add(ledger_id)
-        more.add_done_callback(look)
+        return look
 
     def suspects_for(self, holding: Holding) -> LedgerId | None:
         """Returns where a suspect waits for this one, which must hold nothing when it gets it.

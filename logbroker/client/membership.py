@@ -208,6 +208,8 @@ class Membership:
             while (response := await call.read()) is not EOF:
                 assert isinstance(response, tuple)
                 self._take(*response)
+                if response[1]:
+                    await asyncio.sleep(0)  # who waits for it goes first: reading costs a moment
         except AioRpcError as failure:
             return failure_of(failure)
         except LogbrokerError as error:

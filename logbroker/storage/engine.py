@@ -5,7 +5,7 @@ None of the three ever goes back, whatever a crash left behind.
 """
 
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -94,6 +94,13 @@ class PartitionLog(Protocol):
 
         It fails with NotFoundError (PARTITION_NOT_FOUND) when the partition is deleted,
         UnavailableError (SHUTTING_DOWN) when its engine closes, before or meanwhile.
+        """
+
+    def call_beyond(self, offset: int, callback: Callable[[], None]) -> None:
+        """Calls back, once, when the high watermark is greater than `offset`, or never will be.
+
+        At once where that is so; else in the middle of an `append` or a flush, for which it
+        must be brief, change nothing of the log, and raise nothing.
         """
 
     def bounds(self) -> Bounds:

@@ -1,7 +1,8 @@
-"""How far a partition may be read, and who waits for it to move."""
+"""How far a partition may be read, and who waits for it to move: futures, and callbacks."""
 
 import asyncio
 import heapq
+from collections.abc import Callable
 from itertools import count
 
 from logbroker.errors import LogbrokerError
@@ -13,6 +14,7 @@ class HighWatermark:
     def __init__(self, offset: int) -> None:
         self.offset = offset
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._callbacks: list[tuple[int, Callable[[], None]]] = []
         self._numbers = count()
         self._cancelled_count = 0
         self._failure: LogbrokerError | None = None
@@ -32,10 +34,24 @@ class HighWatermark:
             future.add_done_callback(self._forget_cancelled)
         return future
 
+    def call_beyond(self, offset: int, callback: Callable[[], None]) -> None:
+        """Calls back once the mark is greater than `offset`, at once perhaps; or after `fail`.
+
+        By whoever moves the mark, in the middle of that: it must do no more than take note.
+        """
+        if self._failure or offset < self.offset:
+            callback()
+        else:
+            self._callbacks.append((offset, callback))
+
     def advance(self, offset: int) -> None:
         """Moves the mark to `offset` and wakes those it has passed."""
         assert offset >= self.offset, f"the mark falls from {self.offset} to {offset}"
         self.offset = offset
+        if self._callbacks:
+            callbacks, self._callbacks = self._callbacks, []
+            for at, callback in callbacks:
+                self.call_beyond(at, callback)
         while self._waiters and self._waiters[0][0] < offset:
             future = heapq.heappop(self._waiters)[2]
             if not future.done():
@@ -48,6 +64,9 @@ class HighWatermark:
         for _, _, future in waiters:
             if not future.done():
                 future.set_exception(error.again())
+        callbacks, self._callbacks = self._callbacks, []
+        for _, callback in callbacks:
+            callback()
 
     def _forget_cancelled(self, future: "asyncio.Future[None]") -> None:
         """Keeps waiters that gave up, as each heartbeat makes one, from piling up."""

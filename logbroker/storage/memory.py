@@ -6,7 +6,7 @@ retention, no rolling, and nothing to be durable, so appends are complete at onc
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from logbroker.clock import Clock
 from logbroker.config import LogConfig
@@ -85,6 +85,10 @@ class MemoryPartitionLog:
     def wait_beyond(self, offset: int) -> asyncio.Future[None]:
         """Returns a future, done once the high watermark is greater than `offset`."""
         return self._mark.wait_beyond(offset)
+
+    def call_beyond(self, offset: int, callback: Callable[[], None]) -> None:
+        """Calls back once the high watermark is greater than `offset`, or never will be."""
+        self._mark.call_beyond(offset, callback)
 
     def bounds(self) -> Bounds:
         """Returns the three offsets."""

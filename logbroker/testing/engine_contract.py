@@ -13,6 +13,7 @@ closed one whose partitions the new one must have.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Protocol, Self
 
 from logbroker.config import Durability, LogConfig
@@ -314,6 +315,23 @@ async def wait_beyond_returns_when_the_mark_has_passed(log: PartitionLog, harnes
     await asyncio.wait(waiting)
 
 
+async def call_beyond_calls_once_when_the_mark_has_passed(
+    log: PartitionLog, harness: Harness
+) -> None:
+    called: list[int] = []
+    for offset in (0, 1, 2):
+        log.call_beyond(offset, partial(called.append, offset))
+    await log.append(batch_of("a", "b"))
+    await log.wait_beyond(1)
+    assert called == [0, 1]
+    log.call_beyond(1, partial(called.append, 1))
+    assert called == [0, 1, 1]
+    await harness.engine.delete(PARTITION)
+    assert called == [0, 1, 1, 2]
+    log.call_beyond(0, partial(called.append, 0))
+    assert called == [0, 1, 1, 2, 0]
+
+
 async def a_delete_wakes_what_waits(log: PartitionLog, harness: Harness) -> None:
     waiting = asyncio.create_task(error_of(log.wait_beyond(0)))
     await asyncio.sleep(0)
@@ -428,6 +446,7 @@ CONTRACT: tuple[Rule, ...] = (
     offsets_go_on_after_everything_was_trimmed,
     wait_beyond_returns_at_once_if_it_can,
     wait_beyond_returns_when_the_mark_has_passed,
+    call_beyond_calls_once_when_the_mark_has_passed,
     a_delete_wakes_what_waits,
     a_close_wakes_what_waits,
     everything_is_there_after_reopening,

@@ -140,6 +140,9 @@ class LogReader:
             segment, end = self._segments.holding(offset)
             if segment is None:
                 raise Lost(min(end, mark))
+            latest = segment.latest
+            if latest and latest.base_offset == offset and latest.next_offset <= mark:
+                return Run(latest.data, latest.next_offset)
             if segment.contents is None:
                 await self._contents(segment)
                 continue

@@ -8,6 +8,7 @@ could be woken. What waits for the disk, fdatasync above all, runs in threads.
 """
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -159,6 +160,10 @@ class FilePartitionLog:
         """Returns a future, done once the high watermark is greater than `offset`."""
         return self._mark.wait_beyond(offset)
 
+    def call_beyond(self, offset: int, callback: Callable[[], None]) -> None:
+        """Calls back once the high watermark is greater than `offset`, or never will be."""
+        self._mark.call_beyond(offset, callback)
+
     def bounds(self) -> Bounds:
         """Returns the three offsets."""
         self._check_open()
@@ -244,6 +249,7 @@ class FilePartitionLog:
         except LogbrokerError as error:
             log.warning("spare room not cut", reason=error.reason, **self._names())
         segment.last_append_time_ms = segment.contents.last_append_time_ms
+        segment.latest = None
         self._sealing.append(segment)
         self._segments.active = None
 

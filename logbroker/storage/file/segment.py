@@ -28,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 FIRST_STEP_BYTES = 64 << 10
 LAST_STEP_BYTES = 16 << 20
+LATEST_BYTES = 4 << 10
+"""A batch up to this size is kept in memory until the next one comes."""
 SPARE_STEPS = 16
 """Room is made in advance only where the disk has this many times as much left."""
 
@@ -38,6 +40,14 @@ class Scanned(NamedTuple):
     contents: Contents
     scan: Scan
     file_bytes: int
+
+
+class Latest(NamedTuple):
+    """The batch that was appended last, as it lies in the file."""
+
+    base_offset: int
+    next_offset: int
+    data: bytes
 
 
 class Segment:
@@ -56,6 +66,8 @@ class Segment:
         """Of a sealed segment, once it was loaded; None also if there is no batch in it."""
         self.lost: list[tuple[int, int]] = []
         """Offsets lost to damage, as half-open ranges, as far as anyone has noticed."""
+        self.latest: Latest | None = None
+        """For those who wait for it; None where it is large, or the segment is sealed."""
         self.is_examined = False
         """Whether all of it has been scanned since it was opened."""
         self.file = OpenFile(paths.segment_path(directory, base_offset))
@@ -88,8 +100,9 @@ class Segment:
         if end > self.file_bytes:
             self._make_room(descriptor, end, disk, config)
         self.file.written += 1
+        encoded = header.encode(self.seed)
         try:
-            disk.write(descriptor, (header.encode(self.seed), records), position)
+            disk.write(descriptor, (encoded, records), position)
         except LogbrokerError:
             self._is_torn = True
             with suppress(LogbrokerError):  # or before the next write
@@ -107,6 +120,9 @@ class Segment:
             )
         )
         self.size_bytes, self.next_offset = end, next_offset
+        self.latest = None
+        if end - position <= LATEST_BYTES:
+            self.latest = Latest(header.base_offset, next_offset, encoded + records)
 
     def cut_spare(self, files: OpenFiles, disk: Disk) -> None:
         """Cuts off what lies behind the last batch."""

@@ -3,7 +3,7 @@
 import asyncio
 
 from logbroker.config import Durability, LogConfig
-from logbroker.errors import OffsetOutOfRangeError
+from logbroker.errors import DataLossError, OffsetOutOfRangeError
 from logbroker.storage.engine import Bounds
 from logbroker.testing.engine_contract import (
     EVERYTHING,
@@ -279,5 +279,24 @@ def test_a_segment_grows_in_steps_and_is_cut_at_a_clean_stop(place, run):
             assert 100_000 < place.files()[0].stat().st_size <= 256 << 10
             size = log.stats().size_bytes
         assert place.files()[0].stat().st_size == size
+
+    run(test)
+
+
+def test_the_latest_batch_is_the_same_from_memory_and_leaves_it_with_the_next_one(place, run):
+    async def test():
+        async with place.log(durability=Durability.WRITTEN) as log:
+            await log.append(batch_of("a"))
+            await log.append(batch_of("b"))
+            whole, latest = await log.read(0, EVERYTHING), await log.read(1, EVERYTHING)
+            assert bytes(whole.batches).endswith(bytes(latest.batches))
+            assert whole.next_offset == latest.next_offset == 2
+            [path] = place.files()
+            data = path.read_bytes()
+            path.write_bytes(data.replace(b"b", b"x"))
+            assert await values_from(log, 1) == ["b"]
+            await log.append(batch_of("c"))
+            assert isinstance(await error_of(log.read(1, EVERYTHING)), DataLossError)
+            assert await values_from(log, 2) == ["c"]
 
     run(test)
