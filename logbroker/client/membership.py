@@ -22,7 +22,7 @@ from logbroker.client.record_batch import RecordBatch, check_records
 from logbroker.client.retry import failure_of, unreachable, wait_ms
 from logbroker.client.settlements import Outbox, Turn
 from logbroker.errors import DataLossError, InternalError, LogbrokerError
-from logbroker.group.settings import GroupSettings
+from logbroker.group.settings import GroupSettings, Order
 from logbroker.record.batch import Batch
 from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.v1 import consume_service_pb2 as pb
@@ -33,7 +33,7 @@ from logbroker.wire.convert_groups import group_settings_of, group_settings_to_p
 Response = tuple[pb.ConsumeResponse, Sequence[Batch]]
 Stream = StreamStreamCall[bytes, Response]
 
-GATHER_MS = 2
+GATHER_MS = 20
 """How long the acknowledgement of what is done may wait for others, where nobody waits for it."""
 LARGE_BYTES = 64 << 10
 """Behind batches of this size it does not: few of them come in that time."""
@@ -106,8 +106,8 @@ class Membership:
         self._wake = asyncio.Event()
         self._gathering: asyncio.Task[None] | None = None
         self._delivered_count = 0
-        self._has_large = False
-        """The last batch was one."""
+        self._is_urgent = False
+        """What came last is large, or came before: then the broker may have to wait for us."""
         self._has_joined = asyncio.Event()
         self._is_leaving = False
         self._attempt = 0
@@ -130,6 +130,7 @@ class Membership:
     async def leave(self) -> None:
         """Sends what is answered, releases the rest, and ends: within LEAVE_MS."""
         self._is_leaving = True
+        self.outbox.hurry()
         self._wake.set()
         if self._task is None or self.failure is not None:
             return
@@ -318,6 +319,7 @@ class Membership:
         self._keeper.keep_every(delivery.lease_ms)
         self.leases[lease.token] = lease
         self._delivered_count += lease.held.count
+        self._is_urgent = any(run.delivery_number > 1 for run in runs)  # suspects come alone
         self._reopen(lease)
         for batch in batches:
             try:
@@ -334,7 +336,7 @@ class Membership:
             inside = runs
             if len(runs) > 1:
                 inside = [one for one in runs if one.first_offset < end and one.end_offset > first]
-            self._has_large = batch.header.size_bytes >= LARGE_BYTES
+            self._is_urgent |= batch.header.size_bytes >= LARGE_BYTES
             self._audience.take(DeliveredBatch(lease, read, inside))
 
     def _pass_damage(self, lease: Lease, base_offset: int, error: DataLossError) -> None:
@@ -398,12 +400,14 @@ class Membership:
     def _wake_writer_later(self) -> None:
         """Lets acknowledgements gather: each costs the broker a message, a flush, and an answer.
 
-        Not where they hold room that is needed: half of what may be outstanding is.
+        Not where something waits for them: room, of which half is taken; the next record of
+        a key; records that are delivered alone.
         """
         outstanding = self._delivered_count - self._over_count
-        is_needed = self._has_large or 2 * outstanding >= self._limits[0]
+        is_keyed = self.group_settings is not None and self.group_settings.order is Order.KEY
+        is_needed = self._is_urgent or is_keyed or 2 * outstanding >= self._limits[0]
         if is_needed or self._tasks is None or self._is_over:
-            self._wake_writer()
+            self.outbox.hurry()
         elif self._gathering is None:
             self._gathering = self._tasks.create_task(self._gather())
 
@@ -412,7 +416,7 @@ class Membership:
             await self._clock.wait_until(self._clock.monotonic_ms() + GATHER_MS)
         finally:
             self._gathering = None
-        self._wake_writer()
+        self.outbox.hurry()
 
     @property
     def _over_count(self) -> int:

@@ -175,6 +175,8 @@ class Outbox:
         self._note_lost = note_lost
         self._note_reopened = note_reopened
         self._retry_later = retry_later
+        self._is_due = False
+        """Something there is may not wait for more."""
         self._turns: list[Turn] = []
         self._ready: deque[tuple[Turn, int, int]] = deque()
         self._under_way: deque[Entry] = deque()
@@ -186,8 +188,16 @@ class Outbox:
         """Begins to gather acknowledgements for a lease, and returns where."""
         turn = lease.turn = Turn(lease, pb.OUTCOME_ACKNOWLEDGE)
         self._turns.append(turn)
-        (self._wake_later if may_wait else self._wake)()
+        if may_wait:
+            self._wake_later()
+        else:
+            self.hurry()
         return turn
+
+    def hurry(self) -> None:
+        """Lets what there is go without waiting for more."""
+        self._is_due = True
+        self._wake()
 
     def note_done(self, lease: Lease, offset: int) -> None:
         """Takes a record that is done, where nobody waits to hear that this is kept."""
@@ -203,7 +213,7 @@ class Outbox:
         """Takes ranges that are done."""
         turn = lease.turn or self.begin(lease)
         turn.ranges += ranges
-        self._wake()  # it may have been begun by what may wait
+        self.hurry()  # it may have been begun by what may wait
         return PendingSettlement(turn, None)
 
     def answer(
@@ -220,11 +230,13 @@ class Outbox:
         turn.ranges += ranges
         self._turns.append(turn)
         self.seal()  # what is acknowledged first goes first, and what is held is known
-        self._wake()
+        self.hurry()
         return turn
 
     def take(self) -> pb.Settlements | None:
         """Returns what is to be sent now; None if that is nothing."""
+        if not self._is_due:
+            return None
         self.seal()
         if not self._ready or self._requests >= REQUESTS_UNDER_WAY:
             return None
@@ -244,6 +256,7 @@ class Outbox:
             )
             self._under_way.append(Entry(turn, first, end, not self._ready or room <= 0))
         self._requests += 1
+        self._is_due = bool(self._ready)
         return settlements
 
     def take_answers(self, results: Iterable[pb.SettleResult]) -> None:
@@ -274,7 +287,7 @@ class Outbox:
             turn.close()
         else:
             self._ready.append((turn, *range_))
-        self._wake()
+        self.hurry()
 
     def lose_connection(self) -> None:
         """Fails everything: the leases are gone with the stream."""
@@ -307,7 +320,7 @@ class Outbox:
 
     async def wait_answered(self) -> None:
         """Returns once everything taken so far is answered."""
-        self._wake()
+        self.hurry()
         for turn in self._open_turns():
             await turn.wait_done()
 
@@ -349,6 +362,7 @@ class Outbox:
             lease.unanswered_count += 2
             turn.open_count += 1
             self._ready.extend([(turn, first, middle), (turn, middle, end)])
+            self._is_due = True
             return
         self._refuse(turn, first, end, error)
         turn.close()

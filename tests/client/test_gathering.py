@@ -7,6 +7,8 @@ import pytest
 from client.fake_group import fake_group
 from logbroker.client.membership import GATHER_MS, LARGE_BYTES
 from logbroker.testing.clock import ManualClock
+from logbroker.v1 import consume_service_pb2 as pb
+from logbroker.v1 import group_pb2
 
 
 async def read(consumer, count):
@@ -54,6 +56,54 @@ async def test_it_goes_at_once_behind_a_large_batch():
     ):
         member = await group.member()
         member.deliver(0, [bytes(LARGE_BYTES)])
+        asking = await read(consumer, 1)
+        await member.wait_settled(1)
+        asking.cancel()
+
+
+async def test_the_answer_to_one_request_does_not_send_the_next():
+    clock = ManualClock()
+    async with (
+        fake_group(clock=clock) as (group, client),
+        client.consumer("g", "t") as consumer,
+    ):
+        member = await group.member()
+        member.confirms.clear()
+        member.deliver(0, [b"v"])
+        await anext(consumer)
+        flushing = asyncio.create_task(consumer.commit())
+        await member.was_asked.wait()
+        member.deliver(1, [b"v"], token=2)
+        asking = await read(consumer, 1)
+        member.confirms.set()
+        await flushing
+        await clock.advance(0)
+        assert member.settled() == [0]
+        await clock.advance(GATHER_MS)
+        assert await member.wait_settled(2) == [0, 1]
+        asking.cancel()
+
+
+async def test_it_goes_at_once_where_the_next_record_of_a_key_waits_for_it():
+    async with (
+        fake_group(group_pb2.ORDER_KEY, clock=ManualClock()) as (group, client),
+        client.consumer("g", "t") as consumer,
+    ):
+        member = await group.member()
+        member.deliver(0, [b"v"], keys=[b"k"])
+        asking = await read(consumer, 1)
+        await member.wait_settled(1)
+        asking.cancel()
+
+
+async def test_it_goes_at_once_for_what_came_before_as_suspects_come_alone():
+    async with (
+        fake_group(clock=ManualClock()) as (group, client),
+        client.consumer("g", "t") as consumer,
+    ):
+        member = await group.member()
+        again = pb.LeasedRange(first_offset=0, end_offset=1, delivery_number=2)
+        member.deliver(0, [b"v"], ranges=[again])
         asking = await read(consumer, 1)
         await member.wait_settled(1)
         asking.cancel()

@@ -106,7 +106,13 @@ class Flusher:
     @property
     def is_brief(self) -> bool:
         """Whether the flush that runs is small, alone and likely quick: it runs on the loop."""
-        return self._is_small and self._threads.flush_count == 1 and self._threads.pace.is_quick
+        pace = self._threads.pace
+        is_alone = self._threads.flush_count == 1 and pace.is_alone(self)
+        return self._is_small and is_alone and pace.is_quick
+
+    def note_write(self) -> None:
+        """Takes note that there is more to flush."""
+        self._threads.pace.note_write(self)
 
     async def _run(self) -> None:
         try:

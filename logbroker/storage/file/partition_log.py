@@ -127,6 +127,7 @@ class FilePartitionLog:
         self._append_time_ms = append_time_ms
         segments.next_offset = segment.next_offset
         self._is_index_saved = False
+        self._flusher.note_write()
         if config.durability is Durability.SYNCED:
             return self._flusher.wait_flushed(stamped)
         self._mark.advance(segment.next_offset)
