@@ -10,7 +10,7 @@ import asyncio
 import ctypes
 import platform
 import resource
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from logbroker.clock import Clock
 
@@ -46,21 +46,25 @@ async def give_back_at_rest(
     clock: Clock,
     *,
     used_s: Callable[[], float] | None = None,
-    give: Callable[[], None] = give_back,
+    give: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Gives back whenever the process comes to rest, once; until it is cancelled.
 
     `used_s` returns the CPU seconds used so far.
     """
-    used_s = used_s or _used_s
+    used_s, give = used_s or _used_s, give or _give_back_in_thread
     used, is_owed = used_s(), True
     while True:
         await clock.wait_until(clock.monotonic_ms() + LOOK_MS)
         before, used = used, used_s()
         is_busy = used - before > REST * LOOK_MS / 1_000
         if is_owed and not is_busy:
-            await asyncio.to_thread(give)
+            await give()
         is_owed = is_busy
+
+
+async def _give_back_in_thread() -> None:
+    await asyncio.to_thread(give_back)
 
 
 def _used_s() -> float:

@@ -11,32 +11,28 @@ from logbroker.testing.clock import ManualClock
 
 
 async def test_it_gives_back_once_each_time_it_comes_to_rest():
-    clock, used, given = ManualClock(), [0.0], asyncio.Queue()
-    loop = asyncio.get_running_loop()
-    giving = asyncio.create_task(
-        give_back_at_rest(
-            clock,
-            used_s=lambda: used[0],
-            give=lambda: loop.call_soon_threadsafe(given.put_nowait, used[0]),
-        )
-    )
+    clock, used, given = ManualClock(), [0.0], []
+
+    async def give():
+        given.append(used[0])
 
     async def pass_time(*, busy_s):
         used[0] += busy_s
         await clock.advance(LOOK_MS)
 
+    giving = asyncio.create_task(give_back_at_rest(clock, used_s=lambda: used[0], give=give))
     await clock.advance(0)
     for busy_s in (1.5, 2.0):
         await pass_time(busy_s=busy_s)
-    assert given.empty(), "it is busy"
+    assert given == [], "it is busy"
     await pass_time(busy_s=0.01)
-    assert await asyncio.wait_for(given.get(), 10) == 3.51
+    assert given == [3.51]
     for _ in range(3):
         await pass_time(busy_s=0.01)
-    assert given.empty(), "it has given already"
+    assert given == [3.51], "it has given already"
     await pass_time(busy_s=0.5)
     await pass_time(busy_s=0)
-    assert await asyncio.wait_for(given.get(), 10) == pytest.approx(4.04)
+    assert given == [3.51, pytest.approx(4.04)]
     giving.cancel()
 
 
