@@ -51,6 +51,9 @@ class Lab:
     _in_a_row: dict[Subject, int] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
 
+    def __post_init__(self) -> None:
+        self.directory = self.directory.resolve()  # servers run in other ones, below
+
     def subjects(self, level: Level, *abilities: Ability) -> list[Subject]:
         """Returns the systems that have a level and can all that; each round begins elsewhere."""
         found = [

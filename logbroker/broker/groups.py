@@ -69,6 +69,9 @@ SAID = {
     Exhausted.BLOCK: "records blocked, an operator is needed",
 }
 
+GIVING_NOTHING = (Leased, Extended, LettersWritten)
+"""What makes nothing available."""
+
 RESOLVING = (Acknowledged, Discarded, Trimmed, Skipped)
 """What settles dead letters in their ledger."""
 
@@ -232,7 +235,8 @@ class Groups:
             if isinstance(event, InLedger):
                 letter = self._note_letter(event, done)
                 self._apply_in_ledger(event, now, answered)
-                self._say_given_up(event)
+                if isinstance(event.event, GivenUp):
+                    self._say_given_up(event.ledger, event.event)
                 if letter:
                     tried.append(letter.is_tried)
             else:
@@ -351,7 +355,7 @@ class Groups:
     ) -> bool:
         """Returns whether there may be something to lease after this event."""
         if not isinstance(event, Acknowledged):
-            return not isinstance(event, Leased | Extended | LettersWritten)
+            return not isinstance(event, GIVING_NOTHING)
         if ledger_id not in live.watched:
             return True  # nobody would hear of more
         try:
@@ -429,16 +433,15 @@ class Groups:
         for letter in gone:
             self.letters.remove(letter)
 
-    def _say_given_up(self, told: InLedger) -> None:
+    def _say_given_up(self, ledger_id: LedgerId, event: GivenUp) -> None:
         """Logs what nobody finds in a dead-letter topic."""
-        event = told.event
-        if not isinstance(event, GivenUp) or event.outcome not in SAID:
+        if event.outcome not in SAID:
             return
-        ledger = self.state.get(told.ledger)
+        ledger = self.state.get(ledger_id)
         if ledger and not ledger.state.is_parked_from_birth:
             log.warning(
                 SAID[event.outcome],
-                ledger=told.ledger,
+                ledger=ledger_id,
                 ranges=event.ranges,
                 failures=event.failures,
                 reason=event.reason,

@@ -104,7 +104,7 @@ class Leasing:
         found = groups.partition(ledger_id)
         seed = found.seed
         share = min(limits.record_count, share_of(ledger.settings.max_unsettled))
-        limits = limits._replace(record_count=share)
+        limits = Limits(share, limits.byte_count, limits.response_bytes)
         while live.may_take(holding, ledger_id) and groups.state.get(ledger_id) is ledger:
             bounds = found.log.bounds()
             self._check_range(ledger_id, ledger, bounds)
@@ -142,9 +142,8 @@ class Leasing:
             if leased.ranges[0][0] < base:
                 continue
             token = groups.new_token()
-            leased = leased._replace(
-                token=token, deadline_ms=ledger.lease_end_ms(groups.moment(), lease_ms)
-            )
+            end_ms = ledger.lease_end_ms(groups.moment(), lease_ms)
+            leased = Leased(token, holding.name, leased.ranges, end_ms, leased.is_suspect)
             batches = _cut(run.batches, headers, leased.ranges, seed)
             if len(batches) > limits.response_bytes:
                 raise _too_large(len(batches), limits.response_bytes, leased.ranges[0][0])

@@ -375,6 +375,8 @@ class Consumer:
         return batch
 
     def _pop(self) -> DeliveredBatch | None:
+        if not (self._paused or self._stalled):
+            return self._buffer.popleft() if self._buffer else None
         for at, batch in enumerate(self._buffer):
             place = _place_of(batch.lease)
             if place not in self._paused and place not in self._stalled:

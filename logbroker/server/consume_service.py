@@ -240,15 +240,18 @@ def _delivery(found: Delivery) -> pb.Delivery:
 def _response(news: News, delivery: Delivery | None) -> pb.ConsumeResponse:
     response = pb.ConsumeResponse(
         delivery=_delivery(delivery) if delivery else None,
-        taken_back=[
+        caught_up=topic_partitions(news.caught_up),
+    )
+    if news.taken_back:
+        response.taken_back.extend(
             pb.TakenBack(token=one.token, first_offset=first, end_offset=end)
             for one in news.taken_back
             for first, end in one.ranges
-        ],
-        settled=_settled(news.settled),
-        extended=map(_extended, news.extended),
-        caught_up=topic_partitions(news.caught_up),
-    )
+        )
+    if news.settled:
+        response.settled.extend(_settled(news.settled))
+    if news.extended:
+        response.extended.extend(map(_extended, news.extended))
     if news.joined:
         settings = group_settings_to_proto(news.joined.settings)
         response.joined.CopyFrom(pb.Joined(member_id=news.joined.member_id, settings=settings))

@@ -239,3 +239,7 @@ async def test_a_server_is_filled_at_its_fastest_and_answers_before_it_is_used(
             "start synced",
             "answer",
         ]
+
+
+def test_servers_get_absolute_directories_wherever_the_output_goes() -> None:
+    assert lab_of(Path("results")).directory == Path.cwd() / "results"
