@@ -37,6 +37,8 @@ GATHER_MS = 20
 """How long the acknowledgement of what is done may wait for others, where nobody waits for it."""
 LARGE_BYTES = 64 << 10
 """Behind batches of this size it does not: few of them come in that time."""
+SMALL_BYTES = 4 << 10
+"""A delivery of no more is handled before the next one is asked for, which costs as much."""
 LEAVE_MS = 5_000
 """How long an orderly end waits for the broker."""
 DAMAGED = "the records cannot be read: "
@@ -209,7 +211,7 @@ class Membership:
             while (response := await call.read()) is not EOF:
                 assert isinstance(response, tuple)
                 self._take(*response)
-                if response[1]:
+                if 0 < sum(one.header.size_bytes for one in response[1]) <= SMALL_BYTES:
                     await asyncio.sleep(0)  # who waits for it goes first: reading costs a moment
         except AioRpcError as failure:
             return failure_of(failure)
