@@ -124,7 +124,9 @@ class Consumer:
         if type(what) is Delivered:  # one by one: every call and property counts
             run: Run = what[6]  # type: ignore[misc]
             lease = run.lease
-            turn = lease.turn or self._outbox.begin(lease)
+            turn = lease.turn
+            if turn is None or turn.may_wait:
+                turn = self._outbox.begin(lease)
             offset = what[0] if run.ledger_offset is None else run.ledger_offset
             turn.offsets.append(offset)
             return PendingSettlement(turn, offset)

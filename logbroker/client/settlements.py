@@ -36,8 +36,8 @@ log = ClientLog(__name__)
 class Turn:
     """Answers of one kind for records of one lease. Confirmed or refused range by range."""
 
-    __slots__ = ("_waiters", "delay_ms", "errors", "lease", "offsets", "on_done", "open_count",
-                 "outcome", "ranges", "reason")  # fmt: skip
+    __slots__ = ("_waiters", "delay_ms", "errors", "lease", "may_wait", "offsets", "on_done",
+                 "open_count", "outcome", "ranges", "reason")  # fmt: skip
 
     def __init__(
         self, lease: Lease, outcome: pb.Outcome, delay_ms: int | None = None, reason: str = ""
@@ -46,6 +46,8 @@ class Turn:
         self.outcome = outcome
         self.delay_ms = delay_ms
         self.reason = reason
+        self.may_wait = False
+        """Nobody waits for what is in it so far."""
         self.offsets: list[int] = []
         """Single ones, in the order in which they came."""
         self.ranges: list[Range] = []
@@ -185,9 +187,12 @@ class Outbox:
         """Turns of which the broker could not take a range just now."""
 
     def begin(self, lease: Lease, *, may_wait: bool = False) -> Turn:
-        """Begins to gather acknowledgements for a lease, and returns where."""
-        turn = lease.turn = Turn(lease, pb.OUTCOME_ACKNOWLEDGE)
-        self._turns.append(turn)
+        """Gathers acknowledgements for a lease, from now or from before, and returns where."""
+        turn = lease.turn
+        if turn is None:
+            turn = lease.turn = Turn(lease, pb.OUTCOME_ACKNOWLEDGE)
+            self._turns.append(turn)
+        turn.may_wait = may_wait
         if may_wait:
             self._wake_later()
         else:
@@ -211,9 +216,8 @@ class Outbox:
 
     def acknowledge_ranges(self, lease: Lease, ranges: Iterable[Range]) -> PendingSettlement:
         """Takes ranges that are done."""
-        turn = lease.turn or self.begin(lease)
+        turn = self.begin(lease)
         turn.ranges += ranges
-        self.hurry()  # it may have been begun by what may wait
         return PendingSettlement(turn, None)
 
     def answer(
@@ -238,6 +242,7 @@ class Outbox:
         if not self._is_due:
             return None
         self.seal()
+        self._is_due = bool(self._ready)
         if not self._ready or self._requests >= REQUESTS_UNDER_WAY:
             return None
         settlements = pb.Settlements()

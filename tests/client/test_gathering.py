@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from client.fake_group import fake_group
+from client.fake_group import fake_group, stored
 from logbroker.client.membership import GATHER_MS, LARGE_BYTES
 from logbroker.testing.clock import ManualClock
 from logbroker.v1 import consume_service_pb2 as pb
@@ -143,3 +143,35 @@ async def test_what_a_handler_has_done_is_gathered_too():
         await clock.advance(GATHER_MS)
         request = await member.wait_for("settle")
         assert len(request.settle.settlements) == 3
+
+
+async def test_who_waits_for_a_record_does_not_wait_for_those_of_its_lease_that_may():
+    async with (
+        fake_group(clock=ManualClock()) as (group, client),
+        client.consumer("g", "t") as consumer,
+    ):
+        member = await group.member()
+        member.deliver(0, [b"v"] * 2, batches=[stored(0, [b"v"]), stored(1, [b"v"])])
+        first = await anext(consumer)
+        second = await anext(consumer)  # now the first one is done
+        assert first.run.lease is second.run.lease
+        await consumer.acknowledge(second)
+        assert 1 in member.settled()
+
+
+async def test_a_flush_of_nothing_makes_nothing_that_comes_later_go_at_once():
+    clock = ManualClock()
+    async with (
+        fake_group(clock=clock) as (group, client),
+        client.consumer("g", "t") as consumer,
+    ):
+        member = await group.member()
+        await consumer.flush()
+        await clock.advance(0)
+        member.deliver(0, [b"v"])
+        asking = await read(consumer, 1)
+        consumer.set_limits(500, 1 << 20)  # wakes who writes
+        await member.wait_for("limits")
+        await clock.advance(0)
+        assert not member.was_asked.is_set()
+        asking.cancel()
