@@ -67,7 +67,7 @@ def dead_letter_of(headers: Iterable[Header]) -> DeadLetter:
         raise DataLossError(
             "DAMAGED_BATCH", f"not the headers of a dead letter: {error}"
         ) from error
-    return DeadLetter(**values)  # type: ignore[arg-type]
+    return DeadLetter(**values)  # type: ignore[arg-type]  # each read as its field's type
 
 
 def with_last_failure(letter: DeadLetter, failure: Failure | None) -> DeadLetter:

@@ -135,7 +135,6 @@ class Ledger:
         max_count: int,
         max_ranges: int = MANY,
         held_elsewhere: int = 0,
-        lease_ms: int | None = None,
     ) -> list[Leased]:
         """Returns one lease of what the member may have now, nothing perhaps.
 
@@ -156,7 +155,7 @@ class Ledger:
         )
         if not ranges:
             return []
-        return [Leased(token, member, ranges, self.lease_end_ms(now, lease_ms), is_suspect)]
+        return [Leased(token, member, ranges, self.lease_end_ms(now), is_suspect)]
 
     def lease_end_ms(self, now: Moment, lease_ms: int | None = None) -> int:
         """Returns when a lease of now is over, by the monotonic clock."""

@@ -93,7 +93,7 @@ class OffsetCounts:
             and self.counts == other.counts
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # it changes
 
     def _split(self, offset: int) -> int:
         at = bisect_left(self.starts, offset)

@@ -80,7 +80,7 @@ def encode_columns(columns: Columns) -> bytes:
     try:
         records = records_pb2.Records(
             values=columns.values,  # type: ignore[arg-type]  # a None in it is the TypeError
-            keys=columns.keys or (),  # type: ignore[arg-type]
+            keys=columns.keys or (),  # type: ignore[arg-type]  # here too
             timestamps_ms=timestamps,
         )
     except TypeError:

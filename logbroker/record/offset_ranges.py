@@ -245,7 +245,7 @@ class OffsetRanges:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OffsetRanges) and self.edges == other.edges
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # it changes
 
     def __repr__(self) -> str:
         return f"OffsetRanges({self.ranges()})"
