@@ -1,17 +1,20 @@
 """A module of bench run in a process of its own, which takes its orders from stdin."""
 
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 
 class Child:
     """`python -m MODULE ARGS`: an order is a line in, its answer a line out."""
 
-    def __init__(self, module: str, *args: str) -> None:
+    def __init__(self, module: str, *args: str, run_under: Sequence[str] = ()) -> None:
+        """`run_under` is another module and its arguments, which runs this one."""
         self._module = module
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *args],
+            [sys.executable, "-m", *run_under, module, *args],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -40,6 +43,10 @@ class Child:
         if not line:
             raise RuntimeError(f"{self._module} ended with {self._process.wait()}")
         return line
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         """Ends it at once; whoever waits for its answer gets a RuntimeError."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -38,8 +39,14 @@ class Subject:
 class ClientProcess:
     """One client: it obeys one order after the other."""
 
-    def __init__(self) -> None:
-        self._child = Child("bench.peers.client_process")
+    def __init__(self, run_under: Sequence[str] = ()) -> None:
+        """`run_under` is a module that runs the process, and its arguments."""
+        self._child = Child("bench.peers.client_process", run_under=run_under)
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._child.pid
 
     @property
     def is_dead(self) -> bool:
@@ -104,6 +111,10 @@ class ClientProcess:
             timeout_s=FILL_S if count else TIMEOUT_S + 2 * seconds,
         )
         return float(found["count"]) / float(found["seconds"])
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self._child.send(number)
 
     def kill(self) -> None:
         """Ends it at once."""

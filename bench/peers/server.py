@@ -88,6 +88,17 @@ class ServerProcess:
         """Tells whether it was started, and neither stopped nor killed."""
         return self._process is not None
 
+    @property
+    def pid(self) -> int:
+        """Of the process that was started."""
+        assert self._process
+        return self._process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends it a signal."""
+        assert self._process
+        self._process.send_signal(number)
+
     def stop(self) -> None:
         """Ends it with SIGTERM, and with SIGKILL what is left of it."""
         if self._process and self._process.poll() is None:
