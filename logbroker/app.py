@@ -17,6 +17,7 @@ from logbroker.config import Config
 from logbroker.errors import InvalidError
 from logbroker.malloc import give_back_at_rest, keep_freed_memory
 from logbroker.server.server import serve_grpc
+from logbroker.storage.file.disk import raise_open_files_limit
 from logbroker.storage.file.engine import FileEngine
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -92,4 +93,5 @@ async def _serve(config: Config, started: Callable[[str], None]) -> None:
 def serve(config: Config, started: Callable[[str], None]) -> None:
     """Runs a broker until SIGTERM or SIGINT; calls `started` with its address once it serves."""
     keep_freed_memory()
+    raise_open_files_limit(2 * config.storage.max_open_files)
     uvloop.run(_serve(config, started))

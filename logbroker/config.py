@@ -55,10 +55,10 @@ class StorageConfig:
 
     data_dir: Path = Path("logbroker-data")
     """Made if need be. One broker a directory."""
-    max_open_files: int = 512
+    max_open_files: int = 8_192
     """Descriptors of segment files kept open; the least recently used closes.
 
-    No more than half of what the process may have (`ulimit -n`): connections need some too.
+    No more than half of what the process may have (`ulimit -Hn`): connections need some too.
     """
     sync_threads: int = 4
     """How many fdatasync calls run at once."""

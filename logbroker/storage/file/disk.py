@@ -14,7 +14,7 @@ import resource
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from logbroker.errors import ExhaustedError, LogbrokerError, UnavailableError
@@ -223,6 +223,18 @@ class Disk:
                 os.close(descriptor)
                 return None
             return descriptor
+
+
+def raise_open_files_limit(wanted: int) -> None:
+    """Lets this process have so many files open, or as many as its hard limit allows.
+
+    The soft limit is 1,024 by default for the sake of programs that use select(2) alone.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):  # a system may have a lower limit than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def lacks_descriptor(error: LogbrokerError) -> bool:

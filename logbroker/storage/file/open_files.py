@@ -11,12 +11,15 @@ descriptors too: where there is none left, files here make way.
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from logbroker.errors import LogbrokerError
 from logbroker.storage.file.disk import Disk, lacks_descriptor
 
 CLOSED = -1
+LOOKED_AT = 32
+"""Of those that were longest not used: where none of them is synced, hardly any will be."""
 
 
 class OpenFile:
@@ -90,7 +93,7 @@ class OpenFiles:
 
     def close_one(self) -> bool:
         """Closes the file that was longest not used; returns whether there was one to close."""
-        idle = [file for file in self._files if not file.holds]
+        idle = list(islice((file for file in self._files if not file.holds), LOOKED_AT))
         if not idle:
             return False
         file = next((file for file in idle if not file.is_dirty), idle[0])

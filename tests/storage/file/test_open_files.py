@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -60,6 +62,23 @@ def test_where_all_are_written_to_the_oldest_is_synced_in_place(made, tmp_path):
     files.descriptor(made[3])
     assert made[1].failure is not None
     assert files.open_count == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("hard", "expected"), [(4_096, 2_000), (1_500, 1_500)])
+def test_a_process_may_have_as_many_files_as_are_wanted_or_its_hard_limit(hard, expected):
+    program = """
+import resource
+from logbroker.storage.file.disk import raise_open_files_limit
+resource.setrlimit(resource.RLIMIT_NOFILE, (1_024, HARD))
+for wanted in (2_000, 500):
+    raise_open_files_limit(wanted)
+    print(*resource.getrlimit(resource.RLIMIT_NOFILE))
+""".replace("HARD", str(hard))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines() == [f"{expected} {hard}"] * 2
 
 
 def test_a_removed_file_closes_when_nobody_holds_it_any_more(made):
