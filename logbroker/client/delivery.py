@@ -121,13 +121,8 @@ class Delivery:
             self._lingers.set()
 
     def look_at(self, lane: Lane) -> None:
-        """Puts the lane in line if something of it may go."""
-        if not lane.is_ready:
-            if not lane.may_go(now_ms=self._clock.monotonic_ms()):
-                return
-            lane.is_ready = True
-            self._ready.append(lane)
-        if not self._must_wait():
+        """Puts the lane in line if something of it may go, and has it sent unless that waits."""
+        if self._line_up(lane) and not self._wake.is_set() and not self._must_wait():
             self._wake.set()
 
     def send_now(self, lane: Lane) -> None:
@@ -301,6 +296,13 @@ class Delivery:
             self._under_way.add_request(started)
             writer.begin(produce_request(entries))
 
+    def _line_up(self, lane: Lane) -> bool:
+        """Puts the lane in line if something of it may go, and tells whether it is there."""
+        if not lane.is_ready and lane.may_go(now_ms=self._clock.monotonic_ms()):
+            lane.is_ready = True
+            self._ready.append(lane)
+        return lane.is_ready
+
     def _is_prepared(self, lane: Lane) -> bool:
         """Whether the lane's next batch is sealed and encoded; does so if that takes no wait."""
         if lane.identity is None:
@@ -382,7 +384,7 @@ class Delivery:
             assert isinstance(answer, LogbrokerError)
             lane.is_resting = True
             self._tasks.create_task(self._rest(lane, answer))
-        self.look_at(lane)
+        self._line_up(lane)  # whether it goes now is asked once, behind all answers of a message
 
     async def _rest(self, lane: Lane, error: LogbrokerError) -> None:
         delay_ms = wait_ms(

@@ -188,9 +188,9 @@ class OutgoingBatch:
         """Whether it failed, and nobody awaited the receipt of one of its records."""
         return self.error is not None and len(self._seen - {-1}) < self.record_count
 
-    def see_all(self) -> None:
-        """Notes that the error was told to the owner of all records."""
-        self._seen.update(range(self.record_count))
+    def see_errors(self, start: int, end: int) -> None:
+        """Notes that the error was told to the owner of these records."""
+        self._seen.update(range(start, end))
 
     def _drop_records(self) -> None:
         self.values, self.keys, self._timestamps, self._headers = [], None, None, []

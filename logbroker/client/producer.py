@@ -21,9 +21,10 @@ from logbroker.client.gatherer import Gatherer, Room
 from logbroker.client.logs import ClientLog
 from logbroker.client.outgoing_batch import SEALED, OutgoingBatch
 from logbroker.client.producer_settings import ProducerSettings
-from logbroker.client.receipts import PendingReceipt, PendingReceipts
+from logbroker.client.receipts import Part, Parts, PendingReceipt, PendingReceipts
 from logbroker.client.topics import REFRESH_MS, get_limits, get_topic
 from logbroker.errors import LogbrokerError, NotFoundError, PreconditionError
+from logbroker.record.columns import Columns
 from logbroker.topic.topic import Topic
 
 KEPT_FAILURES = 1_000
@@ -128,6 +129,7 @@ class Producer:
         """Takes many records, as columns of the same length; they must not change afterwards.
 
         The fastest way in. All are checked first: InvalidError means that none is sent.
+        Records whose keys spread over partitions share batches with those of other calls.
         """
         if not self._is_prepared():
             await self._prepare()
@@ -137,6 +139,9 @@ class Producer:
         if batches is None:
             limits = self._gatherer.limits
             columns = batcher.checked(values, keys, timestamps_ms, headers, limits)
+            is_spread = partition is None and keys is not None and self._partition_count > 1
+            if is_spread and not (columns.timestamps_ms or columns.headers):
+                return await self._send_spread(columns)
             if partition is not None and not 0 <= partition < self._partition_count:
                 await self._find_partition(partition)
             batches = self._gatherer.sealed(columns, partition)
@@ -144,7 +149,7 @@ class Producer:
             while not self._gatherer.send_sealed(batch):
                 await self._wait_room()
             await asyncio.sleep(0)
-        return PendingReceipts(batches)
+        return PendingReceipts([Part(batch, 0, batch.record_count) for batch in batches])
 
     async def flush(self) -> None:
         """Returns once everything taken so far is answered.
@@ -209,6 +214,27 @@ class Producer:
     def forked(self) -> None:
         """Refuses everything from now on: this is a child process."""
         self._refuse("this producer was made in another process; make one in this")
+
+    async def _send_spread(self, columns: Columns) -> PendingReceipts:
+        """Adds checked records to the open batches of the partitions that their keys say.
+
+        As `send` does it for each, so that batches fill up however many partitions there are.
+        """
+        assert columns.keys is not None
+        parts = Parts()
+        for value, key in zip(columns.values, columns.keys, strict=True):
+            if value is not None and key is not None:
+                batch = self._keyed[crc32(key) % self._partition_count]
+                left = batch.left - len(value) - len(key) - 2 * FIELD_BYTES
+                if left >= 0:
+                    batch.left = left
+                    parts.add(batch, len(batch.values))
+                    batch.values.append(value)
+                    batch.keys.append(key)  # type: ignore[union-attr]  # it is a keyed batch
+                    continue
+            parts.add(*(await self._send(value, key, None, None, None, None)).place)
+        await asyncio.sleep(0)
+        return parts.pending()
 
     async def _send(
         self,

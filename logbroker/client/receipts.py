@@ -6,7 +6,7 @@ and everything it tells is the batch's.
 
 import asyncio
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from logbroker.client.outgoing_batch import OutgoingBatch
 from logbroker.config import Durability
@@ -41,6 +41,11 @@ class PendingReceipt:
             if error := batch.see_error(self._index):
                 raise error
         return self
+
+    @property
+    def place(self) -> tuple[OutgoingBatch, int]:
+        """The batch that the record travels in, and its number there."""
+        return self._batch, self._index
 
     def done(self) -> bool:
         """Tells whether the record is stored or failed."""
@@ -98,38 +103,80 @@ class PendingReceipt:
         return self._batch.receipt
 
 
-class PendingReceipts:
-    """The receipts of one `send_many`, a receipt for each batch that became of it.
+class Part(NamedTuple):
+    """Records of one `send_many` that follow one another in a batch."""
 
-    Awaiting gives them in the order in which the batches were made, or raises the first
+    batch: OutgoingBatch
+    start: int
+    end: int
+
+    def receipt(self) -> Receipt:
+        """Returns theirs, of a batch that is stored."""
+        receipt = self.batch.receipt
+        assert receipt
+        if self.end - self.start == receipt.record_count:
+            return receipt
+        base_offset = receipt.base_offset + self.start
+        return receipt._replace(base_offset=base_offset, record_count=self.end - self.start)
+
+
+class Parts:
+    """Finds the parts of a `send_many` while its records are added to batches one by one."""
+
+    __slots__ = ("_runs",)
+
+    def __init__(self) -> None:
+        self._runs: dict[OutgoingBatch, list[list[int]]] = {}
+
+    def add(self, batch: OutgoingBatch, index: int) -> None:
+        """Notes the place of the next record. Others may have added some of theirs before it."""
+        runs = self._runs.get(batch)
+        if runs is None:
+            self._runs[batch] = [[index, index + 1]]
+        elif runs[-1][1] == index:
+            runs[-1][1] = index + 1
+        else:
+            runs.append([index, index + 1])
+
+    def pending(self) -> "PendingReceipts":
+        """Returns the receipts of all that was noted."""
+        return PendingReceipts(
+            [Part(batch, start, end) for batch, runs in self._runs.items() for start, end in runs]
+        )
+
+
+class PendingReceipts:
+    """The receipts of one `send_many`, a receipt for each batch that its records are in.
+
+    Awaiting gives them in the order in which the batches were begun, or raises the first
     error among them; `errors()` then tells all.
     """
 
-    __slots__ = ("_batches",)
+    __slots__ = ("_parts",)
 
-    def __init__(self, batches: Sequence[OutgoingBatch]) -> None:
-        self._batches = batches
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
 
     def __await__(self) -> Generator[Any, None, list[Receipt]]:
         return self._wait().__await__()
 
     def done(self) -> bool:
-        """Tells whether every batch is stored or failed."""
-        return all(batch.is_answered for batch in self._batches)
+        """Tells whether every record is stored or failed."""
+        return all(part.batch.is_answered for part in self._parts)
 
     def errors(self) -> list[LogbrokerError]:
         """Returns the errors of those batches that failed."""
-        return [batch.error.again() for batch in self._batches if batch.error]
+        return [part.batch.error.again() for part in self._parts if part.batch.error]
 
     async def _wait(self) -> list[Receipt]:
-        for batch in self._batches:
-            await batch.wait_answered()
-        receipts = []
-        for batch in self._batches:
-            if batch.error:
-                for failed in self._batches:
-                    failed.see_all()
-                raise batch.error.again()
-            assert batch.receipt
-            receipts.append(batch.receipt)
-        return receipts
+        for batch, _, _ in self._parts:
+            if not batch.is_answered:
+                await batch.wait_answered()
+        failed = [part for part in self._parts if part.batch.error]
+        for batch, start, end in failed:
+            batch.see_errors(start, end)
+        if failed:
+            error = failed[0].batch.error
+            assert error
+            raise error.again()
+        return [part.receipt() for part in self._parts]

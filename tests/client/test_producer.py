@@ -359,6 +359,53 @@ async def test_no_record_of_columns_is_sent_if_one_is_too_large_or_no_bytes():
         assert len(await values_of(client)) == 8
 
 
+async def test_columns_whose_keys_spread_come_to_their_partitions_in_order():
+    async with (
+        client_of_broker(12) as client,
+        client.producer("t", max_batch_bytes=500) as producer,
+    ):
+        values = [b"%d" % number if number % 7 else None for number in range(900)]
+        keys = [b"%d" % (number % 50) if number % 11 else None for number in range(900)]
+        pending = [
+            await producer.send_many(values[at : at + 300], keys[at : at + 300])
+            for at in (0, 300, 600)
+        ]
+        found = {(one.partition, one.offset): one async for one in client.reader("t")}
+        for number, each in enumerate(pending):
+            receipts = await each
+            mine = [
+                found[receipt.partition, receipt.base_offset + index]
+                for receipt in receipts
+                for index in range(receipt.record_count)
+            ]
+            sent = zip(values, keys, strict=True)
+            at = 300 * number
+            assert sorted((one.key or b"", one.value or b"") for one in mine) == sorted(
+                (key or b"", value or b"") for value, key in list(sent)[at : at + 300]
+            )
+        for key in {key for key in keys if key is not None}:
+            in_order = [found[place].value for place in sorted(found) if found[place].key == key]
+            assert in_order == [
+                value for value, own in zip(values, keys, strict=True) if own == key
+            ]
+
+
+async def test_columns_whose_keys_spread_share_batches_while_they_wait():
+    async with RestartableBroker() as broker, Client(broker.address) as client:
+        await client.admin.create_topic("t", 12)
+        async with client.producer("t") as producer:
+            await producer.publish(b"0")
+            await broker.stop()
+            keys = [b"%d" % number for number in range(100)]
+            pending = [await producer.send_many(keys, keys) for _ in range(20)]
+            await broker.start()
+            for each in pending:
+                assert len(await each) == 12
+            batches = [batch async for batch in client.reader("t").batches()]
+            assert sum(batch.record_count for batch in batches) == 2_001
+            assert len(batches) <= 1 + 2 * 12
+
+
 async def test_all_partitions_together_have_a_bound_of_what_is_under_way():
     async with client_of_broker(12) as client, client.producer("t") as producer:
         await producer.publish(b"0")

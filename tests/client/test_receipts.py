@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from logbroker.client.outgoing_batch import OutgoingBatch
-from logbroker.client.receipts import PendingReceipt, PendingReceipts
+from logbroker.client.receipts import Part, Parts, PendingReceipt, PendingReceipts
 from logbroker.config import Durability
 from logbroker.errors import ExhaustedError
 from logbroker.record.columns import Columns
@@ -77,15 +77,35 @@ async def test_errors_are_unseen_until_the_owner_of_each_record_has_met_them():
 
 
 async def test_many_records_have_a_receipt_a_batch_and_raise_the_first_error():
-    good, bad = batch_of(1), batch_of(1)
+    good, bad = batch_of(2), batch_of(1)
     good.answer(STORED)
-    assert await PendingReceipts([good]) == [STORED]
+    assert await PendingReceipts([Part(good, 0, 2)]) == [STORED]
     bad.answer(ExhaustedError("DISK_FULL", "full"))
-    both = PendingReceipts([good, bad])
+    both = PendingReceipts([Part(good, 0, 2), Part(bad, 0, 1)])
     with pytest.raises(ExhaustedError):
         await both
     assert [error.reason for error in both.errors()] == ["DISK_FULL"]
     assert not bad.has_unseen_error
+
+
+async def test_records_that_share_a_batch_have_a_receipt_of_their_own():
+    shared, parts = batch_of(6), Parts()
+    for index in (1, 2, 5):
+        parts.add(shared, index)
+    shared.answer(STORED._replace(record_count=6))
+    receipts = await parts.pending()
+    assert [(each.base_offset, each.record_count) for each in receipts] == [(41, 2), (45, 1)]
+
+
+async def test_an_error_is_seen_by_the_owner_of_a_part_and_not_by_the_others():
+    shared = batch_of(3)
+    shared.answer(ExhaustedError("DISK_FULL", "full"))
+    with pytest.raises(ExhaustedError):
+        await PendingReceipts([Part(shared, 0, 2)])
+    assert shared.has_unseen_error
+    with pytest.raises(ExhaustedError):
+        await PendingReceipts([Part(shared, 2, 3)])
+    assert not shared.has_unseen_error
 
 
 def test_room_that_was_not_used_comes_back_when_the_batch_is_sealed():
