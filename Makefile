@@ -36,6 +36,10 @@ test: setup ## run the tests, the slow ones in a bounded form
 test-slow: setup ## run the tests, the slow ones in full
 	LOGBROKER_TEST_FULL=1 $(BIN)/python -m pytest -q
 
+MINUTES ?= 1
+fuzz: setup ## give bytes of all kinds to all that reads bytes (MINUTES=10)
+	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/python -m pytest -q --timeout=0 tests/fuzz
+
 demo: .venv/.demo ## publish a year of flights, share and replay it, kill the broker
 	$(BIN)/python -m demo
 
@@ -65,5 +69,5 @@ bench-report: .venv/.report ## write bench/RESULTS.md and its charts (RUN=: of a
 
 check: lint types test ## what CI runs, but for the demo
 
-.PHONY: help setup proto format lint types test test-slow demo bench bench-peers-setup \
+.PHONY: help setup proto format lint types test test-slow fuzz demo bench bench-peers-setup \
 	bench-peers bench-report check

@@ -85,6 +85,18 @@ from logbroker.group.settings import (
 
 __all__ = ["Event", "InLedger", "LedgerId", "decode", "encode"]
 
+NO_EVENT = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+    InvalidError,
+)
+"""What reading bytes that are no event may raise."""
+
 
 def encode(event: Event) -> bytes:
     """Returns the event as JSON. Not for ledger events that are kept never."""
@@ -102,7 +114,7 @@ def decode(data: bytes) -> Event:
             ledger = LedgerId(values["g"], values["t"], values["p"])
             return InLedger(ledger, LEDGER_DECODERS[name](values))
         return DECODERS[name](values)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, InvalidError) as error:
+    except NO_EVENT as error:
         raise DataLossError("DAMAGED_BATCH", f"not an event: {data[:100]!r}") from error
 
 

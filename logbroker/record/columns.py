@@ -225,19 +225,20 @@ def decode_records(batch: Batch, partition: int = 0) -> list[Record]:
     offsets: Iterable[int] = range(header.base_offset, header.base_offset + count)
     if records.offset_deltas:
         offsets = [header.base_offset + delta for delta in records.offset_deltas]
+    try:
+        headers = _headers(records, count) if records.headers else repeat((), count)
+    except IndexError as error:
+        raise unreadable(header, "headers of a record that is not there") from error
     rows = zip(
         offsets,
         records.timestamps_ms[:] or repeat(header.max_timestamp_ms, count),
         _with_nulls(records.keys, records.null_keys) if records.keys else repeat(None, count),
         _with_nulls(records.values, records.null_values),
-        _headers(records, count) if records.headers else repeat((), count),
+        headers,
         repeat(partition, count),
         strict=True,
     )
-    try:
-        return list(map(_new_tuple, repeat(Record), rows))
-    except (ValueError, IndexError) as error:
-        raise unreadable(header, "columns of different lengths") from error
+    return list(map(_new_tuple, repeat(Record), rows))
 
 
 def keys_and_header(batch: Batch, name: str) -> list[tuple[int, bytes | None, bytes | None]]:
@@ -258,9 +259,9 @@ def keys_and_header(batch: Batch, name: str) -> list[tuple[int, bytes | None, by
                 if one.name == name:
                     found[row.record] = one.value if one.HasField("value") else None
                     break
-        return list(zip(offsets, keys, found, strict=True))
-    except (ValueError, IndexError) as error:
-        raise unreadable(header, "columns of different lengths") from error
+    except IndexError as error:
+        raise unreadable(header, "headers of a record that is not there") from error
+    return list(zip(offsets, keys, found, strict=True))
 
 
 def header_bytes(header: Header) -> bytes:
@@ -348,13 +349,29 @@ def first_offset_at(batch: Batch, timestamp_ms: int, from_offset: int = 0) -> in
 
 
 def parse_records(batch: Batch) -> records_pb2.Records:
-    """Returns the columns as a message, decompressed. DataLossError where they cannot be read."""
+    """Returns the columns as a message, decompressed. DataLossError where they cannot be read.
+
+    All columns are as long as the header says; only rows of headers may be of no record.
+    """
     header = batch.header
     try:
         plain = decompress(batch.records, header.codec, LENGTH_BYTES_CEILING)
-        return records_pb2.Records.FromString(plain)  # type: ignore[arg-type]  # any buffer will do
+        records = records_pb2.Records.FromString(plain)  # type: ignore[arg-type]  # any buffer will do
     except (DecodeError, ValueError, InvalidError) as error:
         raise unreadable(header, str(error)) from error
+    count = header.record_count
+    if len(records.values) != count or any(
+        len(column) not in (0, count)
+        for column in (records.keys, records.timestamps_ms, records.offset_deltas)
+    ):
+        raise unreadable(header, "columns of different lengths")
+    for nulls, column in (
+        (records.null_values, records.values),
+        (records.null_keys, records.keys),
+    ):
+        if nulls and max(nulls) >= len(column):
+            raise unreadable(header, "nulls of records that are not there")
+    return records
 
 
 def unreadable(header: BatchHeader, why: str) -> DataLossError:

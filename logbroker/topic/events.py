@@ -51,6 +51,8 @@ KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (TopicCreated, TopicUpdated, TopicGrown, TopicDeleted, TopicErased)
 }
+NO_EVENT = (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidError)
+"""What reading bytes that are no event may raise."""
 
 
 def encode(event: TopicEvent) -> bytes:
@@ -69,7 +71,7 @@ def decode(data: bytes) -> TopicEvent:
             topic = values["topic"]
             values["topic"] = Topic(**{**topic, "settings": _settings(topic["settings"])})
         event: TopicEvent = kind(**values)
-    except (ValueError, KeyError, TypeError, AttributeError, InvalidError) as error:
+    except NO_EVENT as error:
         raise DataLossError("DAMAGED_BATCH", f"not an event: {data[:100]!r}") from error
     return event
 

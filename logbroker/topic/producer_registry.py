@@ -44,7 +44,9 @@ def decode(data: bytes) -> ProducerEvent:
     try:
         values = json.loads(data)
         event: ProducerEvent = KINDS[values.pop("event")](**values)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(event, TableSaved):
+            ProducerTable.check_rows(event.rows)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataLossError("DAMAGED_BATCH", f"not an event: {data[:100]!r}") from error
     return event
 

@@ -18,6 +18,10 @@ OWN_PRODUCER_ID = 1 << 62
 """Ids from here on are the broker's own: never given out, never forgotten."""
 
 
+ROW_NUMBERS, BATCH_NUMBERS = 2, 4
+"""Of a row: id and epoch; and what each batch of it takes."""
+
+
 class Stored(NamedTuple):
     """A batch that is in the log."""
 
@@ -126,9 +130,19 @@ class ProducerTable:
         for producer_id, epoch, *numbers in rows:
             producer = table._producers[producer_id] = _Producer(epoch)
             producer.stored.extend(
-                Stored(*numbers[at : at + 4]) for at in range(0, len(numbers), 4)
+                Stored(*numbers[at : at + BATCH_NUMBERS])
+                for at in range(0, len(numbers), BATCH_NUMBERS)
             )
         return table
+
+    @staticmethod
+    def check_rows(rows: list[list[int]]) -> None:
+        """Raises ValueError or TypeError for what `from_rows` could make nothing of."""
+        for row in rows:
+            if len(row) % BATCH_NUMBERS != ROW_NUMBERS or len(row) == ROW_NUMBERS:
+                raise ValueError("a row has two numbers, and four for each of its batches")
+            if set(map(type, row)) != {int}:
+                raise TypeError("a row holds whole numbers alone")
 
     def __len__(self) -> int:
         return len(self._producers)

@@ -2,6 +2,7 @@
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc import Status as GrpcStatus
@@ -68,10 +69,13 @@ def error_of(failure: AioRpcError) -> LogbrokerError:
     of the two gRPC ends finds too large is one that no retry makes smaller: InvalidError.
     """
     info = ErrorInfo(reason=failure.code().name)
-    status = rpc_status.from_call(failure)  # type: ignore[arg-type]  # the stub forgets grpc.aio
-    for detail in status.details if status else ():
-        if detail.Is(ErrorInfo.DESCRIPTOR):
-            detail.Unpack(info)
+    try:
+        status = rpc_status.from_call(failure)  # type: ignore[arg-type]  # the stub forgets grpc.aio
+        for detail in status.details if status else ():
+            if detail.Is(ErrorInfo.DESCRIPTOR):
+                detail.Unpack(info)
+    except (DecodeError, ValueError):  # what is there is none, or of another call
+        status = None
     if not status and failure.code() is StatusCode.UNAVAILABLE:
         info.reason = "UNREACHABLE"
     kind = ERROR.get(failure.code(), LogbrokerError)

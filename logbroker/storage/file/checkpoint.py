@@ -56,5 +56,5 @@ class Checkpoint:
         try:
             values = json.loads(line)
             return cls(**values) if values.pop("format") == FORMAT else None
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None

@@ -1,0 +1,1 @@
+"""Bytes that nobody of ours wrote, given to everything that reads bytes from outside."""
