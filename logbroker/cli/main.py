@@ -19,7 +19,6 @@ from typing import Annotated
 
 import typer
 
-from logbroker.cli import broker, consume, dead_letter, explain, fetch, group, log, produce, topic
 from logbroker.cli.broker_log import LogLevel, configure_log
 from logbroker.cli.output import INTERRUPTED, USAGE, flush, note, use_utf8, write
 from logbroker.cli.serve import serve
@@ -31,25 +30,29 @@ EXIT_CODES = (
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """What typer raises for every mistake in a command line; it exports this class of it alone."""
 
-app = typer.Typer(
-    name="logbroker",
-    help="A log broker that is also a work queue: commands for people and scripts.",
-    epilog=EXIT_CODES,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(serve)
-app.add_typer(topic.app, name="topic")
-app.command()(produce.produce)
-app.command()(fetch.fetch)
-app.add_typer(group.app, name="group")
-app.command()(consume.consume)
-app.add_typer(dead_letter.app, name="dlq")
-app.command()(explain.explain)
-app.add_typer(broker.app, name="broker")
-app.add_typer(log.app, name="log")
+
+def command_tree(arguments: Sequence[str]) -> typer.Typer:
+    """Returns all commands; but `serve` alone where it is asked for.
+
+    The others need the client, rich tables and much else, which takes as long to import as a
+    broker takes to start.
+    """
+    app = typer.Typer(
+        name="logbroker",
+        help="A log broker that is also a work queue: commands for people and scripts.",
+        epilog=EXIT_CODES,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(begin)
+    app.command()(serve)
+    if arguments[:1] != ["serve"]:
+        from logbroker.cli.client_commands import add_to
+
+        add_to(app)
+    return app
 
 
 def _show_version(wanted: bool) -> None:
@@ -58,7 +61,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def begin(
     _version: Annotated[
         bool,
@@ -72,6 +74,7 @@ def begin(
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code."""
     try:
+        app = command_tree(arguments)
         code = app(list(arguments), prog_name="logbroker", standalone_mode=False)
         flush()
     except typer.Exit as ended:

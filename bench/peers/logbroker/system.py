@@ -14,7 +14,8 @@ def server(directory: Path, _: Level) -> ServerProcess:
     address = f"{LOOPBACK}:{port}"
     command = [sys.executable, "-m", "logbroker", "serve"]
     command += ["--data-dir", str(directory / "data"), "--grpc", address]
-    environ = {"PYTHONPATH": str(Path(__file__).parents[3])}
+    # As pip installs it, with bytecode: whatever the run's own environment says of that.
+    environ = {"PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONDONTWRITEBYTECODE": ""}
     return ServerProcess(directory, command, address=address, ports=[port], environ=environ)
 
 
