@@ -1,19 +1,16 @@
 """`log dump|verify|repair`: any file in a data directory, offline.
 
-    FILE    a .log, .index, .timeindex or checkpoint file, or a directory of them
-
-Whose a file is says the `checkpoint` beside it; `--topic-id` and `--partition` say it for a
-file that lies alone.
+FILE    a .log, .index, .timeindex or checkpoint file, or a directory of them
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from logbroker.cli.command import OutputOption, reporting
+from logbroker.cli.command import OutputOption
+from logbroker.cli.log_files import FilesArgument, PartitionOption, TopicIdOption, owned_files
+from logbroker.cli.log_repair import repair_files
 from logbroker.cli.moment import show_time
 from logbroker.cli.output import FAILED, Output, counted, write, write_fields, write_json
 from logbroker.cli.record_json import record_to_json
@@ -22,7 +19,7 @@ from logbroker.errors import DataLossError, InvalidError
 from logbroker.record.batch import Batch
 from logbroker.record.columns import decode_records
 from logbroker.record.partition_id import PartitionId
-from logbroker.storage.file import inspection, repair
+from logbroker.storage.file import inspection
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.inspection import Finding, Kind
@@ -34,16 +31,7 @@ app = typer.Typer(
     help="Look at, check and repair files of a data directory, without a broker.",
 )
 
-FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="Files, or directories of them.")
-]
-TopicIdOption = Annotated[
-    str | None,
-    typer.Option("--topic-id", metavar="ID", help="Whose the files are, where none says it."),
-]
-PartitionOption = Annotated[
-    int | None, typer.Option("--partition", min=0, metavar="N", help="The same.")
-]
+app.command("repair")(repair_files)
 
 
 @app.command()
@@ -55,7 +43,7 @@ def dump(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what files hold: batches, entries, checkpoints."""
-    with _files(files, topic_id, partition, output) as found:
+    with owned_files(files, topic_id, partition, output) as found:
         for path, owner in found:
             if output is Output.TABLE:
                 write(f"{safe(str(path))}\n")
@@ -77,7 +65,7 @@ def verify(
 ) -> None:
     """Check files; exit with 1 if anything is damaged or torn."""
     is_harmed = False
-    with _files(files, topic_id, partition, output) as found:
+    with owned_files(files, topic_id, partition, output) as found:
         for path, owner in found:
             report = inspection.verify(path, owner.seed, Disk())
             is_harmed = is_harmed or any(finding.is_harm for finding in report.findings)
@@ -91,72 +79,6 @@ def verify(
                 write(f"  {safe(finding.message)}\n")
     if is_harmed:
         raise typer.Exit(FAILED)
-
-
-@app.command("repair")
-def repair_files(
-    files: FilesArgument,
-    cut_tail: Annotated[
-        bool, typer.Option("--cut-tail", help="Cut off what lies behind the last valid batch.")
-    ] = False,
-    drop_damage: Annotated[
-        bool, typer.Option("--drop-damage", help="Write segments again without damaged bytes.")
-    ] = False,
-    rebuild_index: Annotated[
-        bool, typer.Option("--rebuild-index", help="Make the index files anew.")
-    ] = False,
-    topic_id: TopicIdOption = None,
-    partition: PartitionOption = None,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Change segments as told; a copy of a changed log file stays as NAME.bak."""
-    verbs = {
-        "cut_bytes": (cut_tail, repair.cut_tail, "bytes cut off the tail"),
-        "dropped_bytes": (drop_damage, repair.drop_damage, "damaged bytes dropped"),
-        "index_entries": (rebuild_index, repair.rebuild_index, "index entries made"),
-    }
-    if not any(wanted for wanted, _, _ in verbs.values()):
-        raise typer.BadParameter("say what to do: --cut-tail, --drop-damage or --rebuild-index")
-    with _files(files, topic_id, partition, output) as found:
-        for path, owner in found:
-            if inspection.kind_of(path) is not Kind.LOG:
-                continue
-            with repair.nobody_holding(path, Disk()):
-                done = {
-                    name: verb(path, owner.seed, Disk())
-                    for name, (wanted, verb, _) in verbs.items()
-                    if wanted
-                }
-            if output is Output.JSON:
-                write_json({"file": str(path), **done})
-                continue
-            told = ", ".join(f"{count} {verbs[name][2]}" for name, count in done.items())
-            write(f"{safe(str(path))}: {told}\n")
-
-
-@contextmanager
-def _files(
-    given: list[Path], topic_id: str | None, partition: int | None, output: Output
-) -> Iterator[Iterator[tuple[Path, PartitionId]]]:
-    """Gives all files with their owners; reports what is wrong with them."""
-
-    def owned() -> Iterator[tuple[Path, PartitionId]]:
-        for path in [each for one in given for each in inspection.files_at(one)]:
-            yield path, _owner(path, topic_id, partition)
-
-    with reporting(output):
-        yield owned()
-
-
-def _owner(path: Path, topic_id: str | None, partition: int | None) -> PartitionId:
-    if topic_id is not None and partition is not None:
-        return PartitionId("", topic_id, partition)
-    if owner := inspection.owner_of(path, Disk()):
-        return owner
-    if inspection.kind_of(path) is Kind.CHECKPOINT:
-        return PartitionId("", "", 0)
-    message = f"{path}: no readable checkpoint beside it; say --topic-id and --partition"
-    raise InvalidError("INVALID_ARGUMENT", message, path=str(path))
 
 
 def _dump_log(path: Path, owner: PartitionId, with_records: bool, output: Output) -> None:

@@ -154,3 +154,98 @@ def test_other_files_are_a_plain_error(tmp_path, name):
         assert ran.exit_code == 1
         assert "Traceback" not in ran.output
         assert "INVALID_ARGUMENT" in ran.stderr
+
+
+def listing(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+CHOICES = ("--cut-tail", "--drop-damage", "--rebuild-index")
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_dry_run_tells_the_same_and_changes_nothing(directory, choice):
+    damage(directory)
+    path = directory / LOG
+    path.write_bytes(path.read_bytes() + b"torn")
+    before = listing(directory)
+    told = run("repair", choice, "--dry-run", "-o", "json", directory)
+    assert told.exit_code == 0
+    assert listing(directory) == before
+    in_words = run("repair", choice, "--dry-run", directory).stdout
+    assert "dry run, nothing is changed: " in in_words
+    done = run("repair", choice, "-o", "json", directory)
+    assert listing(directory) != before
+    assert json.loads(told.stdout) == json.loads(done.stdout) | {"dry_run": True}
+
+
+def test_a_dry_run_may_look_while_a_broker_holds_the_directory(directory):
+    damage(directory)
+    disk = Disk()
+    lock = disk.lock(directory.parents[2] / "lock")
+    assert run("repair", "--drop-damage", "--dry-run", directory).exit_code == 0
+    disk.close(lock)
+
+
+def test_what_dropped_damage_costs_is_said(directory):
+    damage(directory)
+    ran = run("repair", "--drop-damage", directory)
+    assert "109 damaged bytes dropped, index files made anew" in ran.stdout
+    assert "offsets 1 to 3 are gone for good: readers get DATA_LOSS there" in ran.stdout
+    assert "go on at 3" in ran.stdout
+
+
+def test_what_a_cut_tail_costs_depends_on_what_was_surely_there(directory):
+    """The checkpoint says 6: offsets 3 to 6 were on the disk."""
+    whole = listing(directory)
+    damage(directory, at=300)
+    ran = run("repair", "--cut-tail", directory)
+    assert "offsets 3 to 6 are gone for good" in ran.stdout
+    (directory / f"{LOG}.bak").unlink()
+    (directory / LOG).write_bytes(whole[LOG] + b"torn" + bytes(100))
+    ran = run("repair", "--cut-tail", directory)
+    assert "104 bytes cut off the tail" in ran.stdout
+    assert "the next record gets offset 6" in ran.stdout
+    assert "gone for good" not in ran.stdout
+
+
+def test_a_cut_tail_before_another_segment_costs_all_up_to_that(directory):
+    damage(directory, at=300)
+    (directory / f"{10:020}.log").write_bytes(b"")
+    ran = run("repair", "--cut-tail", directory / LOG)
+    assert "offsets 3 to 10 are gone for good" in ran.stdout
+
+
+def test_zeros_at_the_end_cost_nothing(directory):
+    path = directory / LOG
+    path.write_bytes(path.read_bytes() + bytes(100))
+    ran = run("repair", "--cut-tail", path)
+    assert ran.stdout.splitlines() == [f"{path}: 100 bytes cut off the tail, index files made anew"]
+
+
+def test_both_in_one_go_leave_the_good_batches_and_one_copy(directory):
+    damage(directory)
+    path = directory / LOG
+    path.write_bytes(path.read_bytes() + b"torn")
+    before = path.read_bytes()
+    ran = run("repair", "--cut-tail", "--drop-damage", directory)
+    assert ran.exit_code == 0
+    assert path.read_bytes() == before[:95] + before[204:-4]
+    assert (directory / f"{LOG}.bak").read_bytes() == before
+    assert run("verify", directory).exit_code == 0
+
+
+def test_what_is_not_chosen_stays_and_is_named(directory):
+    damage(directory)
+    path = directory / LOG
+    path.write_bytes(path.read_bytes() + b"torn")
+    ran = run("repair", "--rebuild-index", path)
+    assert "109 damaged bytes stay: --drop-damage" in ran.stdout
+    assert "4 bad bytes at the end stay: --cut-tail" in ran.stdout
+
+
+def test_a_sound_file_is_left_alone(directory):
+    before = listing(directory)
+    ran = run("repair", "--cut-tail", "--drop-damage", directory)
+    assert ran.stdout == f"{directory / LOG}: nothing to do\n"
+    assert listing(directory) == before

@@ -120,7 +120,7 @@ def walk_log(
         message = f"torn tail: {found.torn_bytes} bytes from position {found.end} on"
         details = {"position": found.end, "torn_bytes": found.torn_bytes}
         findings.append(Finding("torn tail", message, details))
-    following = _next_base_offset(path, base_offset)
+    following = next_base_offset(path)
     if following is not None and following > found.next_offset:
         message = f"offsets {found.next_offset} to {following} are not there"
         details = {"offset": found.next_offset, "next_offset": following}
@@ -186,6 +186,8 @@ def _verify_checkpoint(path: Path, disk: Disk) -> Report:
     return Report(f"{checkpoint.id}, offsets {start} to {following}", [])
 
 
-def _next_base_offset(path: Path, base_offset: int) -> int | None:
+def next_base_offset(path: Path) -> int | None:
+    """Returns where the segment behind this one begins; None if it is the last."""
+    base_offset = base_offset_of(path)
     offsets = map(paths.base_offset_of, (each.name for each in path.parent.glob(f"*{paths.LOG}")))
     return min((at for at in offsets if at is not None and at > base_offset), default=None)
