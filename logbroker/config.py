@@ -64,11 +64,20 @@ class StorageConfig:
     """How many fdatasync calls run at once."""
     check_interval_ms: int = 5_000
     """How often retention and the age of segments are looked at, also without traffic."""
+    scrub_bytes_per_second: int = 8 << 20
+    """How fast sealed segments are read again in the background, to find bytes that went bad.
+
+    0: they are not.
+    """
+    scrub_interval_ms: int = 7 * 24 * 3_600_000
+    """The least time between the ends of two such passes."""
 
     def __post_init__(self) -> None:
         _check("storage.max_open_files", self.max_open_files, 16, 1_000_000)
         _check("storage.sync_threads", self.sync_threads, 1, 256)
         _check("storage.check_interval_ms", self.check_interval_ms, 10, 3_600_000)
+        _check("storage.scrub_bytes_per_second", self.scrub_bytes_per_second, 0, 1 << 40)
+        _check("storage.scrub_interval_ms", self.scrub_interval_ms, 1_000, 1 << 62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

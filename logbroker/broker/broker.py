@@ -388,7 +388,8 @@ class Broker:
             topic_count=len(self._catalog.topics()),
             partition_count=len(logs),
             failed_partition_count=sum(bool(stats.failure) for stats in logs),
-            damaged_range_count=sum(len(stats.damaged) for stats in logs),
+            damaged_range_count=engine.damaged_range_count,
+            damaged_partitions=engine.damaged_partitions,
             damaged_topics=tuple(sorted(self._catalog.damaged_topics)),
             torn_bytes=sum(stats.torn_bytes for stats in logs),
             disk_free_bytes=engine.disk_free_bytes,
@@ -404,6 +405,10 @@ class Broker:
             group_count=len(self._groups.state.catalog.groups()),
             member_count=self.members.count,
             failed_journals=self.failed_journals(),
+            scrubbed_segment_count=engine.scrubbed_segment_count,
+            scrubbed_bytes=engine.scrubbed_bytes,
+            scrub_finished_time_ms=engine.scrub_finished_time_ms,
+            scrub_failure_count=engine.scrub_failure_count,
         )
 
     async def group_stats(self) -> list[GroupStats]:

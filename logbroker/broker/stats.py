@@ -14,6 +14,7 @@ class BrokerStats:
     failed_partition_count: int
     """Those that take no writes since an fsync failed."""
     damaged_range_count: int
+    """Offsets that are lost, by what readers and the scrub have met."""
     damaged_topics: tuple[str, ...]
     """Those whose files are there and whose settings are lost."""
     torn_bytes: int
@@ -32,6 +33,16 @@ class BrokerStats:
     group_count: int = 0
     member_count: int = 0
     """Open `Consume` streams that are members."""
+    damaged_partitions: tuple[str, ...] = ()
+    """Those with damaged ranges, as `topic/partition`, the broker's own among them."""
+    scrubbed_segment_count: int = 0
+    """Sealed segments that the scrub has checked..."""
+    scrubbed_bytes: int = 0
+    """... and what it has read for that."""
+    scrub_finished_time_ms: int = 0
+    """When its last whole pass ended, also before the start; 0: never."""
+    scrub_failure_count: int = 0
+    """Segments that it could not read."""
     failed_journals: tuple[str, ...] = ()
     """Of the broker's own: they take nothing more since an fsync failed."""
 

@@ -5,6 +5,7 @@ from typing import Any
 import typer
 
 from logbroker.cli.command import DEFAULT_SERVER, OutputOption, ServerOption, call
+from logbroker.cli.moment import show_time
 from logbroker.cli.output import Output, write, write_fields, write_json, write_table
 from logbroker.cli.units import show_age, show_duration, show_size
 from logbroker.client.admin import BrokerInfo
@@ -80,7 +81,7 @@ def _group_json_of(name: str, value: object) -> object:
     return str(value) if is_int64 else value
 
 
-INT64_COUNTS = ("appended_", "duplicate_")
+INT64_COUNTS = ("appended_", "duplicate_", "scrub")
 
 
 def _text_of(name: str, value: object) -> str:
@@ -91,6 +92,8 @@ def _text_of(name: str, value: object) -> str:
             return ", ".join(map(str, value)) or "none"
         case int() if name == "age_ms":
             return show_age(value)
+        case int() if name.endswith("_time_ms"):
+            return show_time(value) if value else "never"
         case int() if name.endswith("_ms"):
             return show_duration(value)
         case int() if name.endswith("_bytes"):

@@ -151,6 +151,7 @@ class Admin(GroupAdmin, DeadLetterAdmin):
         )
         stats = _fields_of(response)
         stats["damaged_topics"] = list(response.damaged_topics)
+        stats["damaged_partitions"] = list(response.damaged_partitions)
         stats["failed_journals"] = list(response.failed_journals)
         stats["error_counts"] = dict(response.error_counts)
         stats["groups"] = list(map(_fields_of, response.groups))

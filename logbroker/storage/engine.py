@@ -55,6 +55,17 @@ class EngineStats:
 
     open_file_count: int = 0
     disk_free_bytes: int = 0
+    damaged_range_count: int = 0
+    damaged_partitions: tuple[str, ...] = ()
+    """Where these are, as `topic/partition`."""
+    scrubbed_segment_count: int = 0
+    """Sealed segments checked in the background since the start..."""
+    scrubbed_bytes: int = 0
+    """... and what was read for it."""
+    scrub_finished_time_ms: int = 0
+    """When the last whole pass over all of them ended; 0: never."""
+    scrub_failure_count: int = 0
+    """Of segments that could not be read."""
 
 
 class PartitionLog(Protocol):

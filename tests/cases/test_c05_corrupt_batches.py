@@ -1,6 +1,7 @@
 """C05: one bad byte costs one batch: an explicit error there, and everything else is read."""
 
 import asyncio
+import json
 import time
 from itertools import product
 from pathlib import Path
@@ -271,3 +272,34 @@ async def test_c05_readers_that_wait_at_the_damage_or_behind_it_cost_nothing(bro
             assert batch is not None
             assert batch.values == [value_of(COUNT)]
             await becomes_true(lambda: skipping.skipped_count == 1, "the skipped one is counted")
+
+
+@pytest.mark.slow
+async def test_c05_a_bad_byte_that_nobody_reads_is_found_by_the_scrub(tmp_path):
+    often = ["--set", "storage.check_interval_ms=50", "--set", "storage.scrub_interval_ms=1000"]
+    with BrokerProcess(tmp_path / "data", *often) as broker:
+        async with Client(broker.address) as client:
+            await _filled(broker, client)
+            INSIDE.do(broker.data_dir)
+
+            async def is_scrubbed(passes: int = 1) -> bool:
+                stats = await client.admin.get_stats()
+                return int(str(stats["scrubbed_segment_count"])) >= 2 * passes
+
+            await becomes_true(is_scrubbed, "a sealed segment of each partition is read")
+            stats = await client.admin.get_stats()
+            assert stats["damaged_range_count"] == 1
+            assert stats["damaged_partitions"] == ["orders/0"]
+            assert int(str(stats["scrubbed_bytes"])) > 2 * 60_000
+            await becomes_true(lambda: is_scrubbed(2), "and again")
+            assert stats["fetched_bytes"] == 0
+            await _check_stream(broker.address, INSIDE)
+            await _check_metrics(broker, client, INSIDE)
+        told = await asyncio.to_thread(logbroker, "broker", "describe", server=broker.address)
+        rows = dict(line.split(maxsplit=1) for line in told.stdout.decode().splitlines() if line)
+        assert (rows["damaged_range_count"], rows["damaged_partitions"]) == ("1", "orders/0")
+        assert rows["scrub_finished_time_ms"].endswith("Z")
+        told = await asyncio.to_thread(
+            logbroker, "broker", "describe", "-o", "json", server=broker.address
+        )
+        assert json.loads(told.stdout)["stats"]["damaged_partitions"] == ["orders/0"]

@@ -22,6 +22,7 @@ from logbroker.storage.file.paths import TMP
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
 NO_DESCRIPTOR = {errno.errorcode[errno.EMFILE], errno.errorcode[errno.ENFILE]}
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 COLD = {errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 
@@ -77,6 +78,27 @@ class Disk:
             if error.errno in COLD:
                 return False
             raise failure(error, "read") from error
+
+    def read_aside(self, path: Path, size: int, position: int) -> bytes:
+        """Returns `size` bytes, fewer at the end; what it brings into the page cache goes again.
+
+        Nothing is read ahead. Bytes that all lay in the cache are taken from there, and stay.
+        """
+        with _translated("read", path):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+                size = max(min(size, os.fstat(descriptor).st_size - position), 0)
+                data = bytearray(size)
+                if self.read_cached(descriptor, memoryview(data), position):
+                    return bytes(data)
+                found = self.read(descriptor, size, position)
+                first = position // PAGE_BYTES * PAGE_BYTES
+                end = -(-(position + size) // PAGE_BYTES) * PAGE_BYTES
+                os.posix_fadvise(descriptor, first, end - first, os.POSIX_FADV_DONTNEED)
+                return found
+            finally:
+                os.close(descriptor)
 
     def sync(self, descriptor: int) -> None:
         """Returns once what was written is on the disk. A failure is final: never try again."""

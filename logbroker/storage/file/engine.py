@@ -25,6 +25,7 @@ from logbroker.storage.file.open_files import OpenFiles
 from logbroker.storage.file.opening import damaged, open_partition
 from logbroker.storage.file.partition_log import FilePartitionLog, Machine
 from logbroker.storage.file.reader import SegmentReader
+from logbroker.storage.file.scrub import Scrub
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +60,7 @@ class FileEngine:
         files = OpenFiles(disk, _most_open_files(disk, config.max_open_files))
         reader = SegmentReader(disk, files, threads)
         self._machine = Machine(disk, clock, files, threads, reader)
+        self._scrub = Scrub(config, clock, disk, threads, self._places)
 
     @classmethod
     async def start(
@@ -80,12 +82,13 @@ class FileEngine:
             disk.make_directory(data_dir / paths.TOPICS)
             disk.make_directory(data_dir / paths.TRASH)
             engine = cls(config, clock, disk, lock, was_clean=was_clean)
-            engine._places = await engine._machine.threads.run(_places, disk, data_dir)
+            engine._places |= await engine._machine.threads.run(_places, disk, data_dir)
             await engine._machine.threads.run(_empty_trash, disk, data_dir / paths.TRASH)
         except LogbrokerError:
             disk.close(lock)
             raise
         engine._machine.threads.start(engine._keep_house())
+        engine._machine.threads.start(engine._scrub.run())
         return engine
 
     async def open(self, partition: PartitionId, config: LogConfig) -> FilePartitionLog:
@@ -144,6 +147,7 @@ class FileEngine:
         logs = [place.log for place in places if place.log]
         are_clean = await asyncio.gather(*(log.close() for log in logs))
         await self._machine.threads.close()
+        self._scrub.save()
         is_known = self._was_clean or len(logs) == len(places)
         if all(are_clean) and is_known:
             data_dir = self._config.data_dir
@@ -155,9 +159,20 @@ class FileEngine:
 
     def stats(self) -> EngineStats:
         """Returns what the engine tells of itself."""
+        damaged = {
+            f"{topic}/{number}": place.log.damaged
+            for (topic, number), place in sorted(self._places.items())
+            if place.log and place.log.damaged
+        }
         return EngineStats(
             open_file_count=self._machine.files.open_count,
             disk_free_bytes=self._disk.free_bytes(self._config.data_dir),
+            damaged_range_count=sum(map(len, damaged.values())),
+            damaged_partitions=tuple(damaged),
+            scrubbed_segment_count=self._scrub.segment_count,
+            scrubbed_bytes=self._scrub.total_bytes,
+            scrub_finished_time_ms=self._scrub.finished_time_ms,
+            scrub_failure_count=self._scrub.failure_count,
         )
 
     async def housekeep(self) -> None:

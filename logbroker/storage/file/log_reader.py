@@ -12,10 +12,12 @@ import structlog
 from logbroker.errors import OffsetOutOfRangeError
 from logbroker.record.batch import Batch
 from logbroker.record.columns import first_offset_at
+from logbroker.record.offset_ranges import OffsetRanges
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage import refusals
 from logbroker.storage.engine import Bounds, Run
 from logbroker.storage.file.contents import Contents
+from logbroker.storage.file.damage import KnownDamage
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.flusher import Threads
 from logbroker.storage.file.reader import SegmentReader
@@ -32,9 +34,12 @@ SEARCH_BYTES = 64 << 10
 class Lost(Exception):
     """The offset asked for is damaged or missing, in a range that ends at `next_offset`."""
 
-    def __init__(self, next_offset: int) -> None:
-        super().__init__(next_offset)
+    def __init__(self, first_offset: int, next_offset: int, *, is_gap: bool = False) -> None:
+        super().__init__(first_offset, next_offset)
+        self.first_offset = first_offset
         self.next_offset = next_offset
+        self.is_gap = is_gap
+        """Whether there are no bad bytes: somebody dropped them."""
 
 
 class LogReader:
@@ -49,6 +54,7 @@ class LogReader:
         disk: Disk,
         threads: Threads,
         upkeep: asyncio.Lock,
+        known: KnownDamage,
         check_open: Callable[[], None],
     ) -> None:
         """`upkeep` is held while a segment's contents change; `check_open` raises if it must."""
@@ -59,13 +65,8 @@ class LogReader:
         self._disk = disk
         self._threads = threads
         self._upkeep = upkeep
+        self._known = known
         self._check_open = check_open
-        self._damaged: dict[tuple[int, int], None] = {}
-
-    @property
-    def damaged(self) -> tuple[tuple[int, int], ...]:
-        """Offsets that are lost, as far as somebody wanted them, as half-open ranges."""
-        return tuple(sorted(self._damaged))
 
     def bounds(self) -> Bounds:
         """Returns the three offsets."""
@@ -80,14 +81,18 @@ class LogReader:
         try:
             return await self._read(offset, max_bytes)
         except Lost as lost:
-            end = lost.next_offset
-        while end < self._mark.offset:
+            pieces = [lost]
+        while (end := pieces[-1].next_offset) < self._mark.offset:
             try:
                 await self._read(end, 1)
                 break
             except Lost as lost:
-                end = lost.next_offset
-        self._report(offset, end)
+                pieces.append(lost)
+        bad = OffsetRanges(
+            (each.first_offset, each.next_offset) for each in pieces if not each.is_gap
+        )
+        for first, following in bad.ranges():
+            self._known.report(first, following)
         raise refusals.damaged(self._partition, offset, end)
 
     async def find(self, timestamp_ms: int) -> int | None:
@@ -139,15 +144,15 @@ class LogReader:
                 return Run(b"", offset)
             segment, end = self._segments.holding(offset)
             if segment is None:
-                raise Lost(min(end, mark))
+                raise Lost(offset, min(end, mark))
             latest = segment.latest
             if latest and latest.base_offset == offset and latest.next_offset <= mark:
                 return Run(latest.data, latest.next_offset)
             if segment.contents is None:
                 await self._contents(segment)
                 continue
-            if segment.lost and (lost_end := segment.end_of_lost(offset)):
-                raise Lost(min(lost_end, mark))
+            if segment.lost and (lost := segment.lost_at(offset)):
+                raise Lost(lost[0], min(lost[1], mark), is_gap=lost in segment.gaps)
             found = await self._reader.read(segment, offset, mark, max_bytes, min_bytes)
             if isinstance(found, Run):
                 return found
@@ -156,7 +161,7 @@ class LogReader:
             if found:
                 min_bytes = found
             elif segment.is_examined:
-                raise Lost(min(segment.next_known(offset), mark))
+                raise Lost(offset, min(segment.next_known(offset), mark))
             else:
                 await self._examine(segment)
 
@@ -176,13 +181,6 @@ class LogReader:
             scanned = await self._threads.run(segment.examine, self._disk, size)
             segment.take_examined(scanned, size, next_offset)
             log.error("damage found", path=str(segment.file.path), lost=segment.lost)
-
-    def _report(self, offset: int, end: int) -> None:
-        """Tells of a damaged range, once."""
-        if not any(start <= offset and end <= known for start, known in self._damaged):
-            self._damaged[offset, end] = None
-            names = {"topic": self._partition.topic, "partition": self._partition.partition}
-            log.error("data lost", offset=offset, next_offset=end, **names)
 
 
 def _batches(data: bytes | memoryview, seed: int) -> Iterator[Batch]:

@@ -24,9 +24,11 @@ from logbroker.storage.engine import Bounds, LogStats, Run
 from logbroker.storage.file import paths
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.contents import Contents
+from logbroker.storage.file.damage import KnownDamage
 from logbroker.storage.file.disk import Disk, lacks_descriptor
 from logbroker.storage.file.flusher import Flusher, Threads
 from logbroker.storage.file.log_reader import LogReader
+from logbroker.storage.file.log_scrub import LogScrub
 from logbroker.storage.file.open_files import OpenFiles
 from logbroker.storage.file.opening import Opened
 from logbroker.storage.file.reader import SegmentReader
@@ -76,6 +78,7 @@ class FilePartitionLog:
         self._mark = HighWatermark(checkpoint.next_offset)
         self._upkeep = asyncio.Lock()
         """Held by what changes the checkpoint, or files other than the active segment's."""
+        self._known_damage = KnownDamage(partition)
         self._log_reader = LogReader(
             partition,
             self._segments,
@@ -84,7 +87,11 @@ class FilePartitionLog:
             self._disk,
             self._threads,
             self._upkeep,
+            self._known_damage,
             self._check_open,
+        )
+        self.scrub = LogScrub(
+            self._segments, self._known_damage, self._disk, self._threads, self._upkeep
         )
         self._flusher = Flusher(self._threads, self._flush)
         self._flush_timer: asyncio.Task[None] | None = None
@@ -175,12 +182,17 @@ class FilePartitionLog:
         return LogStats(
             size_bytes=self._segments.size_bytes,
             segment_count=len(self._segments),
-            damaged=self._log_reader.damaged,
+            damaged=self.damaged,
             torn_bytes=self._torn_bytes,
             failure=self._failure.reason if self._failure else "",
         )
 
     # What the engine asks of it
+
+    @property
+    def damaged(self) -> tuple[tuple[int, int], ...]:
+        """Offsets that are lost, as far as anyone has noticed, as half-open ranges."""
+        return self._known_damage.ranges(self._segments.log_start_offset)
 
     async def keep_house(self) -> None:
         """Seals the active segment if it is old; applies retention."""

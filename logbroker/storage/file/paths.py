@@ -1,6 +1,7 @@
 """File names to offsets and back, and where everything lies in a data directory. Pure.
 
     lock  clean                                  who holds it, and how it was left
+    scrub                                        how far the scrub has come
     topics/<topic>/<partition>/checkpoint
     topics/<topic>/<partition>/<base offset, 20 digits>.log .index .timeindex
     trash/<random name>/                         deleted partitions, until they are unlinked
@@ -16,6 +17,7 @@ from logbroker.limits import NAME_CHARS
 from logbroker.record.partition_id import PartitionId
 
 LOCK, CLEAN, TOPICS, TRASH, CHECKPOINT = "lock", "clean", "topics", "trash", "checkpoint"
+SCRUB = "scrub"
 LOG, INDEX, TIME_INDEX, TMP = ".log", ".index", ".timeindex", ".tmp"
 INTERNAL = "__"
 

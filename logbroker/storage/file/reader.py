@@ -10,14 +10,13 @@ from collections import OrderedDict
 
 from logbroker.errors import LogbrokerError
 from logbroker.limits import BATCH_BYTES_CEILING
-from logbroker.record.batch import HEADER, BatchHeader
 from logbroker.storage.engine import Run
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.flusher import Threads
 from logbroker.storage.file.offset_index import INTERVAL_BYTES
 from logbroker.storage.file.open_files import OpenFiles
 from logbroker.storage.file.segment import Segment
-from logbroker.storage.file.walk import find_run
+from logbroker.storage.file.walk import find_run, size_needed
 
 SCRATCH_BYTES = 2 << 20
 """Reads up to this size need no memory of their own, unless the last run is still held."""
@@ -61,7 +60,7 @@ class SegmentReader:
         found = find_run(data, segment.seed, first_offset, offset, high_watermark, max_bytes)
         if found.end > found.start:
             return Run(data[found.start : found.end], found.next_offset)
-        needed = min(_end_of_batch(data, segment.seed, found.end), available)
+        needed = min(size_needed(data, segment.seed, found.end, INTERVAL_BYTES), available)
         return needed if needed > wanted else 0
 
     async def load(self, segment: Segment) -> None:
@@ -106,13 +105,3 @@ def _has_no_views(buffer: bytearray) -> bool:
         return False
     buffer.pop()
     return True
-
-
-def _end_of_batch(data: memoryview, seed: int, at: int) -> int:
-    """Returns how many bytes a buffer must have to hold the batch at `at`; 0 if it is unsound."""
-    if len(data) - at < HEADER.size:
-        return at + HEADER.size + INTERVAL_BYTES
-    try:
-        return at + BatchHeader.decode(data, seed, at).size_bytes
-    except LogbrokerError:
-        return 0

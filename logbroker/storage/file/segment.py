@@ -66,6 +66,10 @@ class Segment:
         """Of a sealed segment, once it was loaded; None also if there is no batch in it."""
         self.lost: list[tuple[int, int]] = []
         """Offsets lost to damage, as half-open ranges, as far as anyone has noticed."""
+        self.gaps: set[tuple[int, int]] = set()
+        """Those of them where no bytes are left: somebody dropped the damage."""
+        self.found: Scan | None = None
+        """By the last scan of all of it, if that found something wrong."""
         self.latest: Latest | None = None
         """For those who wait for it; None where it is large, or the segment is sealed."""
         self.is_examined = False
@@ -170,14 +174,21 @@ class Segment:
         """
         if contents := self.read_indexes(disk):
             return contents
-        contents, _, file_bytes = self.examine(disk)
+        contents, _, _ = self.examine(disk)
+        self.write_index_files(contents, disk)
+        return contents
+
+    def write_index_files(self, contents: Contents, disk: Disk) -> None:
+        """Makes the index files of a sealed segment anew, if that can be done. For a thread."""
         log.info("index rebuilt", path=str(self.file.path), entries=len(contents.index.offsets))
         try:
-            files = self._index_files(contents, file_bytes)
-            disk.write_files(self.directory, {}, hints=files)
+            disk.write_files(self.directory, {}, hints=self.index_files_of(contents, disk))
         except LogbrokerError as error:
             log.warning("index not kept", path=str(self.file.path), reason=error.reason)
-        return contents
+
+    def index_files_of(self, contents: Contents, disk: Disk) -> dict[Path, bytes]:
+        """Returns what the index files of a sealed segment should be, by their paths."""
+        return self._index_files(contents, disk.size(self.file.path))
 
     def examine(self, disk: Disk, size: int | None = None) -> Scanned:
         """Returns what a scan of the log file, or of its first `size` bytes, finds.
@@ -204,19 +215,28 @@ class Segment:
         assert self.contents
         scanned.contents.go_on(self.contents, size)
         self.contents, self.is_examined = scanned.contents, True
-        for damage in scanned.scan.damage:
-            self.add_lost(damage.offset, damage.next_offset)
-        if scanned.scan.next_offset < next_offset:
-            self.add_lost(scanned.scan.next_offset, next_offset)
+        self.note_scan(scanned.scan, next_offset)
+
+    def note_scan(self, found: Scan, next_offset: int) -> None:
+        """Notes what a scan found, up to `next_offset`, instead of what was known of it."""
+        self.lost = [(each.offset, each.next_offset) for each in found.damage]
+        if found.next_offset < next_offset:
+            self.lost.append((found.next_offset, next_offset))
+        self.gaps = {
+            (each.offset, each.next_offset)
+            for each in found.damage
+            if each.position == each.next_position and each.next_offset < next_offset
+        }
+        self.found = found if self.lost else None
 
     def add_lost(self, offset: int, next_offset: int) -> None:
         """Notes that these offsets are lost."""
         if (offset, next_offset) not in self.lost:
             self.lost.append((offset, next_offset))
 
-    def end_of_lost(self, offset: int) -> int | None:
-        """Returns the end of the lost range that holds `offset`; None if there is none."""
-        return next((end for start, end in self.lost if start <= offset < end), None)
+    def lost_at(self, offset: int) -> tuple[int, int] | None:
+        """Returns the lost range that holds `offset`; None if there is none."""
+        return next((each for each in self.lost if each[0] <= offset < each[1]), None)
 
     def next_known(self, offset: int) -> int:
         """Returns the first offset behind `offset` that the index knows, or the segment's end."""

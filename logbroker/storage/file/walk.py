@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from logbroker.record.batch import CHECKED_BYTES, HEADER, LENGTH_BYTES
+from logbroker.errors import LogbrokerError
+from logbroker.record.batch import CHECKED_BYTES, HEADER, LENGTH_BYTES, BatchHeader
 
 FRONT = struct.Struct("<BIBqBqBIBIBq24xBIBIBI")
 """A header without what reading does not need; both lengths as they lie there."""
@@ -75,6 +76,19 @@ def walk(data: Buffer, seed: int, at: int, offset: int) -> Iterator[Walked]:
             offset = base_offset + offset_span
             yield Walked(at, end, base_offset, offset, append_time_ms, max_timestamp_ms)
             at = end
+
+
+def size_needed(data: Buffer, seed: int, at: int, least: int) -> int:
+    """Returns how many bytes a buffer must have to hold the batch at `at`; 0 if it is unsound.
+
+    Where not even its header is whole: `least` more than that.
+    """
+    if len(data) - at < HEADER_BYTES:
+        return at + HEADER_BYTES + least
+    try:
+        return at + BatchHeader.decode(data, seed, at).size_bytes
+    except LogbrokerError:
+        return 0
 
 
 def find_run(

@@ -1,0 +1,490 @@
+"""The scrub: what went bad in sealed segments is found though nobody reads it."""
+
+import asyncio
+import errno
+import os
+import shutil
+from contextlib import asynccontextmanager
+from threading import Event
+
+import pytest
+from structlog.testing import capture_logs
+
+from logbroker.config import LogConfig
+from logbroker.errors import DataLossError
+from logbroker.record.batch import HEADER
+from logbroker.storage.file import repair
+from logbroker.storage.file.disk import Disk, failure
+from logbroker.storage.file.segment_check import STEP_BYTES
+from logbroker.testing.engine_contract import (
+    EVERYTHING,
+    PARTITION,
+    batch_of,
+    error_of,
+    values_from,
+)
+
+VALUES = [f"{number:04}" * 100 for number in range(40)]
+SETTINGS = {"segment_bytes": 4_096, "retention_ms": 0}
+PLACES = {
+    "tag": 0, "length": 2, "base offset": 8, "count": 25, "attributes": 43, "producer": 50,
+    "records' checksum": 68, "header's checksum": 73, "records' length": 78,
+    "first of the records": HEADER.size, "inside": 300, "last byte": -1,
+}  # fmt: skip
+FAST = 1 << 40
+INTERVAL_MS = 3_600_000
+
+
+class WatchedDisk(Disk):
+    """Notes what is read aside, and by which clock."""
+
+    def __init__(self, clock=None):
+        self.reads = []
+        self._clock = clock
+
+    def read_aside(self, path, size, position):
+        data = super().read_aside(path, size, position)
+        self.reads.append((self._clock.monotonic_ms() if self._clock else 0, path, len(data)))
+        return data
+
+
+class HeldDisk(Disk):
+    """The first reading aside waits in its thread for leave."""
+
+    def __init__(self):
+        self.begun, self.may_go_on = Event(), Event()
+
+    def read_aside(self, path, size, position):
+        self.begun.set()
+        assert self.may_go_on.wait(60)
+        return super().read_aside(path, size, position)
+
+
+class FailingDisk(Disk):
+    """Reading aside fails, so many times, for one file."""
+
+    def __init__(self, path, code, times):
+        self._path, self._code, self.times = path, code, times
+
+    def read_aside(self, path, size, position):
+        if path == self._path and self.times:
+            self.times -= 1
+            raise failure(OSError(self._code, "as ordered"), "read", path)
+        return super().read_aside(path, size, position)
+
+
+@asynccontextmanager
+async def scrubbing(place, disk=None, scrub_bytes_per_second=FAST, **settings):
+    """Gives the engine and the log of a place whose scrub begins with the next pass."""
+    settings = {"scrub_interval_ms": INTERVAL_MS} | settings
+    settings["scrub_bytes_per_second"] = scrub_bytes_per_second
+    async with place.engine(disk, **settings) as engine:
+        yield engine, await engine.open(PARTITION, LogConfig(**SETTINGS))
+
+
+async def becomes(place, condition):
+    """Lets time pass, and threads end, until it is so."""
+    async with asyncio.timeout(60):
+        while not condition():
+            await place.clock.advance(1_000)
+            await asyncio.to_thread(int)
+
+
+async def passed(place, engine):
+    """Lets one more pass end."""
+    before = engine.stats().scrub_finished_time_ms
+    await place.clock.advance(INTERVAL_MS)
+    await becomes(place, lambda: engine.stats().scrub_finished_time_ms != before)
+
+
+def events(logs, name):
+    return [line for line in logs if line["event"] == name]
+
+
+def batches_in(path):
+    """Returns where each batch of a file begins and ends."""
+    size = HEADER.size + 2 + 1 + len(VALUES[0])
+    assert path.stat().st_size % size == 0
+    return [(at, at + size) for at in range(0, path.stat().st_size, size)]
+
+
+def state_of(directory):
+    found = {path: path.stat() for path in directory.iterdir()}
+    return {path: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in found.items()}
+
+
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x10
+    path.write_bytes(data)
+
+
+async def met_by_a_reader(place, offset):
+    """Returns what a reader is told at this offset, in a copy that no scrub has seen."""
+    copied = place.data_dir.with_name("copied")
+    shutil.copytree(place.data_dir, copied)
+    (copied / "scrub").unlink(missing_ok=True)
+    other = type(place)(copied)
+    async with scrubbing(other, scrub_bytes_per_second=0) as (engine, log):
+        error = await error_of(log.read(offset, EVERYTHING))
+        assert engine.stats().scrubbed_bytes == 0
+        return error.reason, str(error), error.details, log.stats().damaged
+
+
+@pytest.mark.parametrize("batch", ["first", "inside", "last"])
+@pytest.mark.parametrize("where", PLACES)
+def test_a_flipped_byte_is_found_and_answered_as_if_a_reader_had_met_it(place, run, where, batch):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        path = place.files()[1]
+        number = {"first": 0, "inside": 3, "last": -1}[batch]
+        start, end = batches_in(path)[number]
+        bad = int(path.stem) + number % len(batches_in(path))
+        at = PLACES[where]
+        flip(path, end - 1 if at < 0 else start + at)
+        expected = await met_by_a_reader(place, bad)
+        with capture_logs() as logs:
+            async with scrubbing(place) as (engine, log):
+                assert engine.stats().damaged_range_count == 0
+                await passed(place, engine)
+                stats = engine.stats()
+                assert log.stats().damaged == ((bad, bad + 1),)
+                assert stats.damaged_range_count == 1
+                assert stats.damaged_partitions == (str(PARTITION),)
+                assert stats.scrubbed_segment_count == len(place.files()) - 1
+                assert stats.scrub_failure_count == 0
+                error = await error_of(log.read(bad, EVERYTHING))
+                assert isinstance(error, DataLossError)
+                told = error.reason, str(error), error.details, log.stats().damaged
+                assert told == expected
+                assert await values_before(log, bad) == VALUES[:bad]
+                assert await values_from(log, bad + 1) == VALUES[bad + 1 :]
+                await passed(place, engine)  # which knows it already
+                assert engine.stats().damaged_range_count == 1
+        [line] = events(logs, "data lost")
+        assert (line["offset"], line["next_offset"]) == (bad, bad + 1)
+        assert line["log_level"] == "error"
+        assert len(events(logs, "damage found")) == 1
+
+    run(test)
+
+
+async def values_before(log, offset):
+    values = []
+    while len(values) < offset:
+        run = await log.read(len(values), 1)
+        values.append(VALUES[run.next_offset - 1])
+    return values
+
+
+@pytest.mark.parametrize("harm", ["cut", "zeroed", "missing", "first missing", "swapped"])
+def test_what_files_have_lost_is_found(place, run, harm):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        paths = place.files()
+        bases = [int(path.stem) for path in paths]
+        match harm:
+            case "cut":
+                with paths[1].open("r+b") as file:
+                    file.truncate(batches_in(paths[1])[-1][0] + 7)
+                lost = bases[2] - 1, bases[2]
+            case "zeroed":
+                paths[1].write_bytes(bytes(paths[1].stat().st_size))
+                lost = bases[1], bases[2]
+            case "missing":
+                paths[1].unlink()
+                lost = bases[1], bases[2]
+            case "first missing":
+                paths[0].unlink()
+                lost = bases[0], bases[1]
+            case "swapped":
+                paths[1].write_bytes(paths[2].read_bytes())
+                lost = bases[1], bases[2]
+        async with scrubbing(place) as (engine, log):
+            await passed(place, engine)
+            assert log.stats().damaged == (lost,)
+            error = await error_of(log.read(lost[0], EVERYTHING))
+            assert error.details["next_offset"] == str(lost[1])
+            assert await values_from(log, lost[1]) == VALUES[lost[1] :]
+
+    run(test)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("harm", ["missing", "empty", "noise", "flipped", "of another segment"])
+def test_an_index_file_that_is_not_right_is_made_anew_and_is_no_damage(place, run, suffix, harm):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        path, other = place.files(suffix)[1:3]
+        right = path.read_bytes()
+        match harm:
+            case "missing":
+                path.unlink()
+            case "empty":
+                path.write_bytes(b"")
+            case "noise":
+                path.write_bytes(os.urandom(len(right)))
+            case "flipped":
+                flip(path, -5)
+            case "of another segment":
+                shutil.copy(other, path)
+        async with scrubbing(place) as (engine, log):
+            await passed(place, engine)
+            assert path.read_bytes() == right
+            assert log.stats().damaged == ()
+            assert await values_from(log, 0) == VALUES
+
+    run(test)
+
+
+def test_a_clean_log_costs_its_reading_and_nothing_else(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        before = state_of(place.directory)
+        disk = WatchedDisk()
+        with capture_logs() as logs:
+            async with scrubbing(place, disk) as (engine, log):
+                await passed(place, engine)
+                stats = engine.stats()
+                assert stats.scrubbed_bytes == sum(size for _, _, size in disk.reads)
+                sealed = place.files()[:-1]
+                assert stats.scrubbed_bytes == sum(path.stat().st_size for path in sealed)
+                assert stats.open_file_count == 0
+                assert all(segment.contents is None for segment in list(log._segments)[:-1])
+                assert state_of(place.directory) == before
+        assert [line["event"] for line in logs] == ["scrub finished"]
+        # and none of it is of the segment that is written to
+        assert {path for _, path, _ in disk.reads} == set(sealed)
+
+    run(test)
+
+
+def test_no_more_is_read_in_a_time_than_the_rate_allows(place, run):
+    async def test():
+        values = ["v" * 3_000] * 400
+        await place.fill(values, segment_bytes=200_000)
+        disk, rate = WatchedDisk(place.clock), 100_000
+        async with scrubbing(place, disk, rate, check_interval_ms=1_000) as (engine, _):
+            while not engine.stats().scrub_finished_time_ms:
+                await place.clock.advance(50)
+                await asyncio.to_thread(int)
+            taken_ms = place.clock.monotonic_ms() - 1_000
+        total = 0
+        for at_ms, _, size in disk.reads:
+            assert total <= rate * (at_ms - 1_000) / 1_000 + STEP_BYTES
+            total += size
+        assert total > 900_000
+        assert taken_ms >= (total - STEP_BYTES) / rate * 1_000
+
+    run(test)
+
+
+@pytest.mark.parametrize("end", ["deleted", "trimmed", "closed"])
+def test_segments_may_go_while_they_are_read(place, run, end):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        disk = HeldDisk()
+        with capture_logs() as logs:
+            async with scrubbing(place, disk) as (engine, log):
+                await place.clock.advance(6_000)
+                await asyncio.to_thread(disk.begun.wait, 60)
+                match end:
+                    case "deleted":
+                        await engine.delete(PARTITION)
+                    case "trimmed":
+                        await log.trim(30)
+                    case "closed":
+                        closing = asyncio.create_task(engine.close())
+                        await asyncio.sleep(0)
+                disk.may_go_on.set()
+                if end == "closed":
+                    await closing
+                    assert engine.stats().scrub_finished_time_ms == 0
+                else:
+                    await becomes(place, lambda: engine.stats().scrub_finished_time_ms)
+                    sealed = place.files()[:-1]
+                    assert engine.stats().scrubbed_segment_count == len(sealed)
+                assert engine.stats().scrub_failure_count == 0
+                assert engine.stats().damaged_range_count == 0
+        bad = [line for line in logs if line["log_level"] in {"warning", "error"}]
+        assert bad == []
+
+    run(test)
+
+
+def test_a_segment_that_cannot_be_read_is_told_and_counted_and_the_others_are_checked(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        disk = FailingDisk(place.files()[1], errno.EIO, 1)
+        with capture_logs() as logs:
+            async with scrubbing(place, disk) as (engine, _):
+                await passed(place, engine)
+                stats = engine.stats()
+                assert stats.scrub_failure_count == 1
+                assert stats.scrubbed_segment_count == len(place.files()) - 2
+        [line] = events(logs, "segment not readable")
+        assert (line["path"], line["log_level"]) == (str(place.files()[1]), "error")
+
+    run(test)
+
+
+def test_where_the_process_has_too_many_files_open_it_waits_and_tries_again(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        async with scrubbing(place, FailingDisk(place.files()[1], errno.EMFILE, 3)) as (engine, _):
+            await passed(place, engine)
+            assert engine.stats().scrub_failure_count == 0
+            assert engine.stats().scrubbed_segment_count == len(place.files()) - 1
+
+    run(test)
+
+
+def test_a_pass_follows_the_last_one_after_the_interval_over_restarts_too(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        async with scrubbing(place) as (engine, _):
+            await becomes(place, lambda: engine.stats().scrub_finished_time_ms)
+            finished = engine.stats().scrub_finished_time_ms
+            count = engine.stats().scrubbed_segment_count
+            await place.clock.advance(3_000_000)
+            assert engine.stats().scrubbed_segment_count == count
+        async with scrubbing(place) as (engine, _):
+            assert engine.stats().scrub_finished_time_ms == finished
+            await place.clock.advance(500_000)
+            assert engine.stats().scrubbed_segment_count == 0
+            await place.clock.advance(100_000)
+            await becomes(place, lambda: engine.stats().scrub_finished_time_ms > finished)
+            assert engine.stats().scrubbed_segment_count == count
+
+    run(test)
+
+
+def test_a_pass_that_a_stop_interrupts_goes_on_where_it_was(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        sealed, seen = place.files()[:-1], []
+        for _ in range(20):
+            disk = WatchedDisk()
+            async with scrubbing(place, disk, 4_000) as (engine, _):
+                await becomes(place, lambda stats=engine.stats: stats().scrubbed_segment_count)
+                seen += [path for _, path, _ in disk.reads]
+                if engine.stats().scrub_finished_time_ms:
+                    break
+        assert list(dict.fromkeys(seen)) == sealed
+        assert len(seen) <= 2 * len(sealed)
+
+    run(test)
+
+
+def test_a_rate_of_0_turns_it_off(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        flip(place.files()[0], 100)
+        async with scrubbing(place, scrub_bytes_per_second=0) as (engine, _):
+            await place.clock.advance(10 * INTERVAL_MS)
+            assert engine.stats().scrubbed_bytes == engine.stats().damaged_range_count == 0
+        assert not (place.data_dir / "scrub").exists()
+
+    run(test)
+
+
+def test_a_new_segment_is_left_alone_until_all_of_it_is_on_the_disk(place, run):
+    async def test():
+        async with scrubbing(place, disk := WatchedDisk()) as (engine, log):
+            for value in VALUES[:12]:
+                written = log.append(batch_of(value))
+            sealed = [segment for segment in log._segments if segment is not log._segments.active]
+            assert sealed
+            assert log.scrub.next_sealed(0) is None
+            await written
+            assert log.scrub.next_sealed(0) is sealed[0]
+            await passed(place, engine)
+            assert {path for _, path, _ in disk.reads} == {one.file.path for one in sealed}
+
+    run(test)
+
+
+def test_damage_that_an_operator_dropped_is_damage_no_more_and_readers_are_told_still(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        path = place.files()[1]
+        bad = int(path.stem) + 2
+        flip(path, batches_in(path)[2][0] + 90)
+        async with scrubbing(place) as (engine, _):
+            await passed(place, engine)
+            assert engine.stats().damaged_range_count == 1
+        plan = repair.plan(path, PARTITION.seed, Disk(), {repair.Choice.DROP_DAMAGE})
+        repair.carry_out(plan, PARTITION.seed, Disk())
+        with capture_logs() as logs:
+            async with scrubbing(place) as (engine, log):
+                await passed(place, engine)
+                error = await error_of(log.read(bad, EVERYTHING))
+                assert isinstance(error, DataLossError)
+                assert error.details["next_offset"] == str(bad + 1)
+                assert (engine.stats().damaged_range_count, log.stats().damaged) == (0, ())
+                assert await values_from(log, bad + 1) == VALUES[bad + 1 :]
+        assert events(logs, "data lost") == events(logs, "damage found") == []
+
+    run(test)
+
+
+def test_damage_that_is_mended_in_its_place_is_forgotten(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        path = place.files()[1]
+        bad = int(path.stem) + 2
+        flip(path, batches_in(path)[2][0] + 90)
+        async with scrubbing(place) as (engine, log):
+            await passed(place, engine)
+            assert isinstance(await error_of(log.read(bad, EVERYTHING)), DataLossError)
+            flip(path, batches_in(path)[2][0] + 90)
+            with capture_logs() as logs:
+                await passed(place, engine)
+            assert engine.stats().damaged_range_count == 0
+            assert await values_from(log, 0) == VALUES
+        assert len(events(logs, "damage gone")) == 1
+
+    run(test)
+
+
+def test_damage_goes_with_its_segment(place, run):
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        flip(place.files()[0], 100)
+        async with scrubbing(place) as (engine, log):
+            await passed(place, engine)
+            assert engine.stats().damaged_range_count == 1
+            await log.trim(20)
+            assert engine.stats().damaged_range_count == 0
+
+    run(test)
+
+
+def test_the_page_cache_is_left_as_it_was(tmp_path):
+    disk, path, size = Disk(), tmp_path / "file", 1 << 20
+    path.write_bytes(os.urandom(size))
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+
+        def is_cached(position, size):
+            return disk.read_cached(descriptor, memoryview(bytearray(size)), position)
+
+        def forget():
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        forget()
+        if is_cached(0, size):
+            pytest.skip("this file system is a page cache")
+        forget()
+        assert disk.read_aside(path, 100_000, 50_001) == path.read_bytes()[50_001:150_001]
+        forget()
+        disk.read_aside(path, 100_000, 50_001)
+        assert not any(is_cached(at, 1) for at in range(0, size, 4_096))
+        os.pread(descriptor, size, 0)
+        assert disk.read_aside(path, size, size - 100) == path.read_bytes()[-100:]
+        disk.read_aside(path, 100_000, 50_001)
+        assert is_cached(0, size)
+    finally:
+        os.close(descriptor)
