@@ -54,6 +54,8 @@ class LiveGroup:
         self._ledgers: dict[str, list[LedgerId]] = {}
         """By topic, those of its dead-letter topic among them."""
         self._by_place: dict[TopicPartition, list[LedgerId]] = {}
+        self._places: dict[LedgerId, TopicPartition] = {}
+        """The same, the other way round."""
         self._with_suspects: set[LedgerId] = set()
         self._ledger_ids: OrderedDict[int, LedgerId] = OrderedDict()
         """By token."""
@@ -70,10 +72,10 @@ class LiveGroup:
             if topic.dead_letter_topic_id
         }
         self._ledgers = {topic.topic_id: [] for topic in group.topics}
-        self._by_place = {}
+        self._by_place, self._places = {}, {}
         self.sizes.clear()
         for ledger_id in self._state.of(self.group):
-            place = self.place_of(ledger_id)
+            place = self._places[ledger_id] = self.place_of(ledger_id)
             self._ledgers.setdefault(place.topic_id, []).append(ledger_id)
             self._by_place.setdefault(place, []).append(ledger_id)
             ledger = self._state.get(ledger_id)
@@ -94,7 +96,8 @@ class LiveGroup:
 
     def place_of(self, ledger_id: LedgerId) -> TopicPartition:
         """Returns the partition a ledger is of, or the one its dead letters come from."""
-        return TopicPartition(self.source_of(ledger_id.topic_id), ledger_id.partition)
+        known = self._places.get(ledger_id)
+        return known or TopicPartition(self.source_of(ledger_id.topic_id), ledger_id.partition)
 
     def owner_of(self, ledger_id: LedgerId) -> str | None:
         """Returns whose it is, in `partition` order; None: nobody's."""
@@ -102,12 +105,13 @@ class LiveGroup:
 
     def may_take(self, holding: Holding, ledger_id: LedgerId) -> bool:
         """Returns whether it is here, and this ledger is one of its own."""
-        source = self.source_of(ledger_id.topic_id)
-        if self.holdings.get(holding.name) is not holding or source not in holding.topic_ids:
+        place = self.place_of(ledger_id)
+        is_here = self.holdings.get(holding.name) is holding
+        if not is_here or place.topic_id not in holding.topic_ids:
             return False
         if self.order is not Order.PARTITION:
             return True
-        return self.owner_of(ledger_id) == (holding.name if holding.is_stream else None)
+        return self.owners.get(place) == (holding.name if holding.is_stream else None)
 
     def look_into(self, ledger_id: LedgerId) -> None:
         """Tells those whose ledger this is that there may be something."""

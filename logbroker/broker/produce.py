@@ -121,7 +121,7 @@ class Produce:
         appended = found.log.append(batch, expected_offset=expected_offset)
         if header.producer_id:
             now_ms = self._clock.now_ms()
-            found.producers.apply(header._replace(base_offset=base_offset, append_time_ms=now_ms))
+            found.producers.apply(BatchHeader(base_offset, now_ms, *header[2:]))
         found.unsaved_bytes += header.size_bytes
         self.counts["batches"] += 1
         self.counts["records"] += header.record_count

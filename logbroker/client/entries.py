@@ -2,7 +2,7 @@
 
 from logbroker.client.lane import Lane
 from logbroker.client.outgoing_batch import OutgoingBatch
-from logbroker.record.batch import Batch
+from logbroker.record.batch import Batch, BatchHeader
 from logbroker.topic.topic import Topic
 from logbroker.v1.produce_service_pb2 import ProduceEntry
 from logbroker.wire.produce_request import produce_entry
@@ -34,11 +34,8 @@ class Entries:
         if not self._is_idempotent:
             return batch.encoded
         header, records = batch.encoded
-        producer_id, epoch = lane.identity
-        header = header._replace(
-            producer_id=producer_id, producer_epoch=epoch, base_sequence=batch.sequence
-        )
-        return Batch(header, records)
+        stamped = BatchHeader(*header[:6], *lane.identity, batch.sequence, *header[9:])
+        return Batch(stamped, records)
 
     def _fields_of(self, partition: int, expected_offset: int | None) -> bytes:
         assert self.topic is not None

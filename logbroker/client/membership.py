@@ -321,7 +321,9 @@ class Membership:
         self._keeper.keep_every(delivery.lease_ms)
         self.leases[lease.token] = lease
         self._delivered_count += lease.held.count
-        self._is_urgent = any(run.delivery_number > 1 for run in runs)  # suspects come alone
+        self._is_urgent = (
+            max([run.delivery_number for run in runs], default=1) > 1
+        )  # suspects come alone
         self._reopen(lease)
         for batch in batches:
             try:

@@ -48,7 +48,7 @@ def choose(
     mine = state.leases.count_of(member)
     if max_count < 1 or state.leases.has_suspect(member):
         return NOTHING
-    if state.suspects:
+    if state.suspects.edges:
         suspect = next_suspect(state, order, below)
         if suspect is not None:
             if mine or held_elsewhere:
@@ -73,11 +73,10 @@ def window_end(state: LedgerState, max_unsettled: int) -> int:
 
 def first_obstacle(state: LedgerState) -> int:
     """Returns the first offset that nothing behind it may overtake in `partition` order."""
-    sets = [state.waiting.offsets, state.suspects]
+    sets = [state.waiting.offsets.edges, state.suspects.edges]
     if not state.is_parked_from_birth:
-        sets.append(state.parked)
-    obstacles = [offsets.first for offsets in sets if offsets]
-    return min([*obstacles, *state.held], default=1 << 62)
+        sets.append(state.parked.edges)
+    return min([edges[0] for edges in sets if edges] + list(state.held), default=1 << 62)
 
 
 def next_suspect(state: LedgerState, order: Order, below: int = ENDLESS) -> int | None:

@@ -163,9 +163,12 @@ class Ledger:
 
     def delivered_runs(self, ranges: Sequence[Range]) -> list[DeliveredRun]:
         """Returns the numbers to deliver leased ranges with."""
+        state = self.state
+        if not (state.failures or state.deliveries.again.starts or state.redrives.starts):
+            return [DeliveredRun(first, end, 1, 0, 0) for first, end in ranges]
         if not ranges:
             return []
-        state, begin, stop = self.state, ranges[0][0], ranges[-1][1]
+        begin, stop = ranges[0][0], ranges[-1][1]
         failed, others = state.failures, state.deliveries.again.nonzero(begin, stop)
         others.add_all(state.redrives.nonzero(begin, stop).ranges())
         found: list[DeliveredRun] = []
@@ -289,8 +292,10 @@ class Ledger:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when `decide_expire` or `decide_due` has something to do; monotonic."""
-        times = (self.state.leases.next_deadline_ms(), self.state.waiting.next_ms())
-        return min((time for time in times if time is not None), default=None)
+        lease_ms, due_ms = self.state.leases.next_deadline_ms(), self.state.waiting.next_ms()
+        if lease_ms is None or due_ms is None:
+            return due_ms if lease_ms is None else lease_ms
+        return min(lease_ms, due_ms)
 
     # Offsets
 

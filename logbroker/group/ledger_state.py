@@ -57,6 +57,10 @@ ENDLESS = 1 << 62
 """Beyond every offset."""
 
 
+TIDY_EVERY = 64
+"""How far the committed offset moves between two times that what is behind it is dropped."""
+
+
 class Counters(NamedTuple):
     """What happened here since the group began."""
 
@@ -294,6 +298,8 @@ class LedgerState:
 
     def _begin_at(self, offset: int) -> None:
         self.committed = offset
+        self._tidy_at = offset
+        """From this committed offset on it is worth it."""
         self.delivered_end = offset
         self.settled = OffsetRanges()
         self.parked = OffsetRanges()
@@ -434,7 +440,10 @@ class LedgerState:
             self.counters = self.counters._replace(**changed)
 
     def _tidy(self) -> None:
-        """Drops what settled records left behind."""
+        """Drops what settled records left behind, now and then; of dead letters always."""
+        if self.committed < self._tidy_at and not self.is_parked_from_birth:
+            return
+        self._tidy_at = self.committed + TIDY_EVERY
         self.taken.drop_below(self.committed)
         self.deliveries.forget(self.committed, self.settled)
         self.redrives.drop_below(self._redrives_from)

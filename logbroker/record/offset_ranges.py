@@ -35,10 +35,10 @@ class OffsetRanges:
         if ranges == ():
             return
         given = list(ranges)
-        self.edges = list(chain.from_iterable(given))
-        if len(given) == 1 and self.edges[0] < self.edges[1]:
-            self.count = self.edges[1] - self.edges[0]
+        if len(given) == 1:
+            self.add(*given[0])
             return
+        self.edges = list(chain.from_iterable(given))
         if all(map(lt, self.edges, islice(self.edges, 1, None))):
             self.count = _count(self.edges)
             return
@@ -53,6 +53,10 @@ class OffsetRanges:
             return
         if not edges or first > edges[-1]:
             edges += (first, end)
+            self.count += end - first
+            return
+        if first == edges[-1]:
+            edges[-1] = end
             self.count += end - first
             return
         start, stop = bisect_left(edges, first), bisect_right(edges, end)
@@ -84,6 +88,9 @@ class OffsetRanges:
 
     def add_all(self, ranges: Sequence[Range]) -> list[Range]:
         """Takes in the ranges, which ascend; returns what of them was there before."""
+        if len(ranges) == 1 and (not self.edges or ranges[0][0] >= self.edges[-1]):
+            self.add(*ranges[0])
+            return []
         if len(ranges) > FEW:
             if not self.edges or ranges[0][0] > self.edges[-1]:
                 added = OffsetRanges(ranges)

@@ -174,8 +174,10 @@ class FilePartitionLog:
 
     def bounds(self) -> Bounds:
         """Returns the three offsets."""
-        self._check_open()
-        return self._log_reader.bounds()
+        if self._refusal:
+            raise self._refusal.again()
+        segments = self._segments
+        return Bounds(segments.log_start_offset, self._mark.offset, segments.next_offset)
 
     def stats(self) -> LogStats:
         """Returns what the log tells of itself."""
