@@ -25,7 +25,7 @@ from logbroker.v1.topic_service_pb2 import (
 )
 from logbroker.wire.status import CODE
 
-SHARE = 0.3
+SHARE = 0.4
 """Of the time."""
 AT_ONCE = 16
 WAITS_S = 0.3
@@ -36,6 +36,8 @@ MAY_WAIT = ("/Lease", "/Fetch", "/Consume", "/Produce")
 FAULTS = {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.UNIMPLEMENTED}
 OUR_END = 'Failed "execute_batch"'
 """gRPC's own client says so, and hides the status, where it was writing as the stream ended."""
+ENDED = (grpc.aio.AioRpcError, grpc.aio.InternalError, asyncio.InvalidStateError)
+"""What a write raises on a stream that has ended."""
 TOPICS = 30
 LOOK_EVERY = 20
 
@@ -107,7 +109,7 @@ async def _responses(
     match method.is_stream_in, method.is_stream_out:
         case True, True:
             call = channel.stream_stream(method.path)(timeout=timeout)
-            with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # it has ended
+            with suppress(*ENDED):
                 for data in sent:
                     await call.write(data)
                 await call.done_writing()
