@@ -44,7 +44,11 @@ async def running(config: Config) -> AsyncIterator[str]:
             # takes calls; at the end tells the streams and waits for what is under way
             serve_grpc(broker, config.listen, version("logbroker")) as port,
         ):
-            yield f"{config.listen.grpc.rpartition(':')[0]}:{port}"
+            looking = asyncio.create_task(broker.loop_lag.run())
+            try:
+                yield f"{config.listen.grpc.rpartition(':')[0]}:{port}"
+            finally:
+                looking.cancel()
     finally:
         await engine.close()  # flushes, writes indexes, checkpoints and the clean-stop marker
 

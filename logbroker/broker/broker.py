@@ -22,6 +22,7 @@ from logbroker.broker.holds import Holds
 from logbroker.broker.housekeeping import keep_house
 from logbroker.broker.lease import LeaseCalls, LeaseSpec
 from logbroker.broker.leasing import Delivery, Leasing
+from logbroker.broker.loop_lag import LoopLag
 from logbroker.broker.member import Member
 from logbroker.broker.membership import Membership, MemberSpec
 from logbroker.broker.offsets import Commit, CommitResult, OffsetReset, Offsets
@@ -66,6 +67,8 @@ class Broker:
         self.limits = limits
         self.budget = ByteBudget(limits.in_flight_bytes)
         self.error_counts: Counter[str] = Counter()
+        self.loop_lag = LoopLag(clock)
+        """Whoever runs the event loop runs it, too."""
         self._engine = engine
         self._partitions = partitions
         self._coordinator = coordinator
@@ -409,6 +412,7 @@ class Broker:
             scrubbed_bytes=engine.scrubbed_bytes,
             scrub_finished_time_ms=engine.scrub_finished_time_ms,
             scrub_failure_count=engine.scrub_failure_count,
+            loop_lag_ms=self.loop_lag.worst_ms,
         )
 
     async def group_stats(self) -> list[GroupStats]:

@@ -43,6 +43,8 @@ class BrokerStats:
     """When its last whole pass ended, also before the start; 0: never."""
     scrub_failure_count: int = 0
     """Segments that it could not read."""
+    loop_lag_ms: int = 0
+    """The latest that the event loop has been in the last 10 s."""
     failed_journals: tuple[str, ...] = ()
     """Of the broker's own: they take nothing more since an fsync failed."""
 

@@ -36,7 +36,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("uptime_ms", "topic_count", "partition_count", "failed_partition_count", "damaged_range_count", "damaged_topics", "torn_bytes", "disk_free_bytes", "open_file_count", "appended_batch_count", "appended_record_count", "appended_bytes", "fetched_bytes", "duplicate_batch_count", "in_flight_bytes", "error_counts", "open_stream_count", "rss_bytes", "group_count", "member_count", "groups", "failed_journals", "damaged_partitions", "scrubbed_segment_count", "scrubbed_bytes", "scrub_finished_time_ms", "scrub_failure_count")
+    __slots__ = ("uptime_ms", "topic_count", "partition_count", "failed_partition_count", "damaged_range_count", "damaged_topics", "torn_bytes", "disk_free_bytes", "open_file_count", "appended_batch_count", "appended_record_count", "appended_bytes", "fetched_bytes", "duplicate_batch_count", "in_flight_bytes", "error_counts", "open_stream_count", "rss_bytes", "group_count", "member_count", "groups", "failed_journals", "damaged_partitions", "scrubbed_segment_count", "scrubbed_bytes", "scrub_finished_time_ms", "scrub_failure_count", "loop_lag_ms")
     class ErrorCountsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +71,7 @@ class GetStatsResponse(_message.Message):
     SCRUBBED_BYTES_FIELD_NUMBER: _ClassVar[int]
     SCRUB_FINISHED_TIME_MS_FIELD_NUMBER: _ClassVar[int]
     SCRUB_FAILURE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    LOOP_LAG_MS_FIELD_NUMBER: _ClassVar[int]
     uptime_ms: int
     topic_count: int
     partition_count: int
@@ -98,4 +99,5 @@ class GetStatsResponse(_message.Message):
     scrubbed_bytes: int
     scrub_finished_time_ms: int
     scrub_failure_count: int
-    def __init__(self, uptime_ms: _Optional[int] = ..., topic_count: _Optional[int] = ..., partition_count: _Optional[int] = ..., failed_partition_count: _Optional[int] = ..., damaged_range_count: _Optional[int] = ..., damaged_topics: _Optional[_Iterable[str]] = ..., torn_bytes: _Optional[int] = ..., disk_free_bytes: _Optional[int] = ..., open_file_count: _Optional[int] = ..., appended_batch_count: _Optional[int] = ..., appended_record_count: _Optional[int] = ..., appended_bytes: _Optional[int] = ..., fetched_bytes: _Optional[int] = ..., duplicate_batch_count: _Optional[int] = ..., in_flight_bytes: _Optional[int] = ..., error_counts: _Optional[_Mapping[str, int]] = ..., open_stream_count: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., group_count: _Optional[int] = ..., member_count: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[_group_pb2.GroupStats, _Mapping]]] = ..., failed_journals: _Optional[_Iterable[str]] = ..., damaged_partitions: _Optional[_Iterable[str]] = ..., scrubbed_segment_count: _Optional[int] = ..., scrubbed_bytes: _Optional[int] = ..., scrub_finished_time_ms: _Optional[int] = ..., scrub_failure_count: _Optional[int] = ...) -> None: ...
+    loop_lag_ms: int
+    def __init__(self, uptime_ms: _Optional[int] = ..., topic_count: _Optional[int] = ..., partition_count: _Optional[int] = ..., failed_partition_count: _Optional[int] = ..., damaged_range_count: _Optional[int] = ..., damaged_topics: _Optional[_Iterable[str]] = ..., torn_bytes: _Optional[int] = ..., disk_free_bytes: _Optional[int] = ..., open_file_count: _Optional[int] = ..., appended_batch_count: _Optional[int] = ..., appended_record_count: _Optional[int] = ..., appended_bytes: _Optional[int] = ..., fetched_bytes: _Optional[int] = ..., duplicate_batch_count: _Optional[int] = ..., in_flight_bytes: _Optional[int] = ..., error_counts: _Optional[_Mapping[str, int]] = ..., open_stream_count: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., group_count: _Optional[int] = ..., member_count: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[_group_pb2.GroupStats, _Mapping]]] = ..., failed_journals: _Optional[_Iterable[str]] = ..., damaged_partitions: _Optional[_Iterable[str]] = ..., scrubbed_segment_count: _Optional[int] = ..., scrubbed_bytes: _Optional[int] = ..., scrub_finished_time_ms: _Optional[int] = ..., scrub_failure_count: _Optional[int] = ..., loop_lag_ms: _Optional[int] = ...) -> None: ...
