@@ -40,6 +40,9 @@ MINUTES ?= 1
 fuzz: setup ## give bytes of all kinds to all that reads bytes (MINUTES=10)
 	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/python -m pytest -q --timeout=0 tests/fuzz
 
+soak: setup ## load a broker for MINUTES=10, and fail if anything in it grows
+	$(BIN)/python -m tests.soak --minutes $(if $(filter file,$(origin MINUTES)),10,$(MINUTES))
+
 demo: .venv/.demo ## publish a year of flights, share and replay it, kill the broker
 	$(BIN)/python -m demo
 
@@ -69,5 +72,5 @@ bench-report: .venv/.report ## write bench/RESULTS.md and its charts (RUN=: of a
 
 check: lint types test ## what CI runs, but for the demo
 
-.PHONY: help setup proto format lint types test test-slow fuzz demo bench bench-peers-setup \
+.PHONY: help setup proto format lint types test test-slow fuzz soak demo bench bench-peers-setup \
 	bench-peers bench-report check

@@ -1,0 +1,1 @@
+"""A broker under mixed load for as long as you like, watched for what grows."""

@@ -1,0 +1,53 @@
+"""A process of idle consumers: members of many groups, to whom hardly anything comes.
+
+    python -m tests.soak.idle ADDRESS SIZES
+
+Says `ready` once all have joined; ends after a line `end`, or with 1 when one of them ends.
+"""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+
+from logbroker.client import Client, Consumer
+
+from .sizes import SIZES
+from .topics import idle_group, idle_topic
+
+
+async def main(address: str, name: str) -> None:
+    """Joins, and stays until it is told otherwise."""
+    sizes = SIZES[name]
+    async with AsyncExitStack() as stack:
+        clients = [
+            await stack.enter_async_context(Client(address, timeout_ms=60_000))
+            for _ in range(sizes.idle_channel_count)
+        ]
+        consumers = []
+        for number in range(sizes.idle_consumer_count):
+            group = number % sizes.idle_group_count
+            client = clients[number % len(clients)]
+            topic = idle_topic(group % sizes.idle_topic_count)
+            consumer = client.consumer(idle_group(group), topic)
+            consumers.append(await stack.enter_async_context(consumer))
+        reading = [asyncio.create_task(_read(consumer)) for consumer in consumers]
+        print("ready", flush=True)
+        end = asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
+        await asyncio.wait([end, *reading], return_when=asyncio.FIRST_COMPLETED)
+        is_early = not end.done()
+        for task in reading:
+            task.cancel()
+        results = await asyncio.gather(*reading, return_exceptions=True)
+        if is_early:
+            [error] = [one for one in results if not isinstance(one, asyncio.CancelledError)][:1]
+            print(f"an idle consumer has ended: {error!r}", file=sys.stderr, flush=True)
+            sys.exit(1)
+
+
+async def _read(consumer: Consumer) -> None:
+    async for _ in consumer:
+        pass
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
