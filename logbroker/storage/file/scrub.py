@@ -7,6 +7,7 @@
 It runs on the event loop and reads in threads; nothing waits for it.
 """
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +26,8 @@ from logbroker.storage.file.scrub_pace import ScrubPace
 from logbroker.storage.file.segment import Segment
 
 SAVE_EVERY_MS = 60_000
+MANY = 256
+"""After so many partitions others get their turn, also where there is nothing to read."""
 
 log = structlog.get_logger(__name__)
 
@@ -101,7 +104,9 @@ class Scrub:
     async def _pass(self) -> None:
         begun_count, begun_failures = self.segment_count, self.failure_count
         begin = self._note.topic, self._note.partition
-        for key in sorted(self._places):
+        for number, key in enumerate(sorted(self._places)):
+            if number % MANY == 0:
+                await asyncio.sleep(0)
             if key >= begin:
                 await self._scrub_partition(key, self._note.offset if key == begin else 0)
         self._note = ScrubNote(finished_time_ms=self._clock.now_ms())

@@ -10,12 +10,14 @@ from threading import Event
 import pytest
 from structlog.testing import capture_logs
 
-from logbroker.config import LogConfig
+from logbroker.config import LogConfig, StorageConfig
 from logbroker.errors import DataLossError
 from logbroker.record.batch import HEADER
 from logbroker.storage.file import repair
 from logbroker.storage.file.disk import Disk, failure
+from logbroker.storage.file.scrub import Scrub
 from logbroker.storage.file.segment_check import STEP_BYTES
+from logbroker.testing.clock import ManualClock
 from logbroker.testing.engine_contract import (
     EVERYTHING,
     PARTITION,
@@ -458,6 +460,25 @@ def test_damage_goes_with_its_segment(place, run):
             assert engine.stats().damaged_range_count == 0
 
     run(test)
+
+
+class Unopened:
+    log = None
+
+
+async def test_a_pass_over_many_partitions_without_a_segment_lets_others_run(tmp_path):
+    clock, disk = ManualClock(), Disk()
+    places = {("many", number): Unopened() for number in range(20_000)}
+    config = StorageConfig(data_dir=tmp_path, check_interval_ms=1_000)
+    scrub = Scrub(config, clock, disk, None, places)
+    running = asyncio.create_task(scrub.run())
+    await clock.advance(1_000)
+    turns = 0
+    while not scrub.finished_time_ms:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 20
+    running.cancel()
 
 
 def test_the_page_cache_is_left_as_it_was(tmp_path):
