@@ -135,6 +135,7 @@ class LogReader:
 
     async def _read(self, offset: int, max_bytes: int) -> Run:
         min_bytes = 0
+        examined: Segment | None = None
         while True:
             self._check_open()
             mark = self._mark.offset
@@ -160,10 +161,11 @@ class LogReader:
                 continue
             if found:
                 min_bytes = found
-            elif segment.is_examined:
+            elif segment is examined:
                 raise Lost(offset, min(segment.next_known(offset), mark))
             else:
-                await self._examine(segment)
+                await self._examine(segment, offset)
+                examined = segment
 
     async def _contents(self, segment: Segment) -> Contents | None:
         """Returns what is in a segment; None if it is removed meanwhile."""
@@ -173,9 +175,11 @@ class LogReader:
                     await self._reader.load(segment)
         return segment.contents
 
-    async def _examine(self, segment: Segment) -> None:
+    async def _examine(self, segment: Segment, offset: int) -> None:
+        """Looks for the damage at `offset`: it may be newer than what is known of the segment."""
         async with self._upkeep:
-            if segment.is_examined or segment.file.is_removed or segment.contents is None:
+            is_known = segment.lost_at(offset) is not None
+            if is_known or segment.file.is_removed or segment.contents is None:
                 return
             size, next_offset = segment.size_bytes, segment.next_offset
             scanned = await self._threads.run(segment.examine, self._disk, size)

@@ -79,7 +79,7 @@ class LogScrub:
         assert found
         segment.note_scan(found, segment.next_offset)
         if segment.lost and segment.contents:
-            segment.contents, segment.is_examined = check.contents, True
+            segment.contents = check.contents
         if set(segment.lost) - before - segment.gaps:
             log.error("damage found", path=str(segment.file.path), lost=segment.lost)
         bad = [each for each in segment.lost if each not in segment.gaps]

@@ -153,7 +153,6 @@ def _examine_last(disk: Disk, segments: list[Segment], durable_offset: int) -> S
         log.warning("empty segment removed", path=str(last.file.path), size_bytes=last.file_bytes)
         segments.pop().remove(disk)
         scanned = found
-    segments[-1].is_examined = True
     return scanned
 
 

@@ -72,8 +72,6 @@ class Segment:
         """By the last scan of all of it, if that found something wrong."""
         self.latest: Latest | None = None
         """For those who wait for it; None where it is large, or the segment is sealed."""
-        self.is_examined = False
-        """Whether all of it has been scanned since it was opened."""
         self.file = OpenFile(paths.segment_path(directory, base_offset))
         self._is_torn = False
 
@@ -214,7 +212,7 @@ class Segment:
         """
         assert self.contents
         scanned.contents.go_on(self.contents, size)
-        self.contents, self.is_examined = scanned.contents, True
+        self.contents = scanned.contents
         self.note_scan(scanned.scan, next_offset)
 
     def note_scan(self, found: Scan, next_offset: int) -> None:
@@ -245,7 +243,7 @@ class Segment:
 
     def forget(self) -> None:
         """Lets go of the indexes; `load` brings them back."""
-        self.contents, self.is_examined = None, False
+        self.contents = None
 
     def remove(self, disk: Disk) -> None:
         """Unlinks the files. For a thread."""
