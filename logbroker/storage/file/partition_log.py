@@ -100,6 +100,8 @@ class FilePartitionLog:
         self._has_new_names = False
         self._is_index_saved = opened.is_index_saved
         self._is_checkpoint_saved = opened.is_checkpoint_saved
+        self._is_start_saved = True
+        """Whether the checkpoint says where the log begins. Not so where the disk was full."""
         self._torn_bytes = opened.torn_bytes
         self._failure: LogbrokerError | None = None
         """A failed disk: refuses writes, until the partition is opened again."""
@@ -206,6 +208,8 @@ class FilePartitionLog:
             if active and active.is_old(now_ms, self.config):
                 self._seal()
                 self._flusher.want()
+            if not self._is_start_saved:
+                await self._save_start()
             await self._retain(now_ms)
 
     async def delete(self) -> None:
@@ -359,11 +363,12 @@ class FilePartitionLog:
         except ExhaustedError:
             if len(self._segments) == count:
                 raise
-            # A full disk must not keep retention from making room: the next segment's name
-            # says as well where the log begins.
+            self._is_start_saved = False  # a full disk must not keep retention from making room
         self._segments.log_start_offset = start
         size = sum(segment.size_bytes for segment in gone)
         await self._drop_segments()
+        if not self._is_start_saved:
+            await self._save_start()
         log.info(
             "retention removed segments",
             count=count,
@@ -371,6 +376,13 @@ class FilePartitionLog:
             log_start_offset=start,
             **self._names(),
         )
+
+    async def _save_start(self) -> None:
+        """Notes where the log begins, once there is room: or a restart calls the rest lost."""
+        try:
+            await self._save_checkpoint(self._segments.log_start_offset)
+        except ExhaustedError as error:
+            log.warning("log start not noted", error=str(error), **self._names())
 
     async def _expired_count(self, now_ms: int) -> int:
         """Returns how many segments may go; none of them has what is not durable yet."""
@@ -418,6 +430,7 @@ class FilePartitionLog:
         """Writes the checkpoint durably, and index files beside it."""
         files = {self._directory / paths.CHECKPOINT: self._checkpoint(log_start_offset).encode()}
         await self._threads.run(self._disk.write_files, self._directory, files, hints)
+        self._is_start_saved = True
 
     def _checkpoint(self, log_start_offset: int) -> Checkpoint:
         return Checkpoint(

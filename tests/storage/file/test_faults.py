@@ -118,6 +118,38 @@ def test_retention_makes_room_on_a_full_disk(place, run, disk):
     run(test)
 
 
+@pytest.mark.parametrize("is_full_meanwhile", [False, True])
+def test_after_retention_on_a_full_disk_a_kill_takes_the_log_start_nowhere(
+    place, run, disk, monkeypatch, is_full_meanwhile
+):
+    """What had expired was found missing by the next start, and reported as lost."""
+
+    async def test():
+        async with place.log(disk, segment_bytes=4_096, retention_bytes=4_096) as log:
+            for number in range(20):
+                await log.append(batch_of(f"{number}" * 300))
+            disk.is_full = True
+            unlink = disk.unlink
+
+            def making_room(path):
+                unlink(path)
+                disk.is_full = is_full_meanwhile
+
+            monkeypatch.setattr(disk, "unlink", making_room)
+            await log.housekeep()
+            start = log.bounds().log_start_offset
+            assert start > 0
+            disk.is_full = False
+            if is_full_meanwhile:
+                await log.housekeep()
+            disk.kill()
+        async with place.log() as log:
+            assert log.bounds() == Bounds(start, 20, 20)
+            assert len(await values_from(log, start)) == 20 - start
+
+    run(test)
+
+
 def test_a_failed_fsync_is_final_until_the_next_start(place, run, disk):
     async def test():
         async with place.log(disk) as log:
