@@ -43,6 +43,10 @@ fuzz: setup ## give bytes of all kinds to all that reads bytes (MINUTES=10)
 soak: setup ## load a broker for MINUTES=10, and fail if anything in it grows
 	$(BIN)/python -m tests.soak --minutes $(if $(filter file,$(origin MINUTES)),10,$(MINUTES))
 
+SEEDS ?= 200
+simulate: setup ## run broker and clients in a simulated world (SEEDS=n)
+	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS)
+
 demo: .venv/.demo ## publish a year of flights, share and replay it, kill the broker
 	$(BIN)/python -m demo
 
@@ -72,5 +76,5 @@ bench-report: .venv/.report ## write bench/RESULTS.md and its charts (RUN=: of a
 
 check: lint types test ## what CI runs, but for the demo
 
-.PHONY: help setup proto format lint types test test-slow fuzz soak demo bench bench-peers-setup \
-	bench-peers bench-report check
+.PHONY: help setup proto format lint types test test-slow fuzz soak simulate demo bench \
+	bench-peers-setup bench-peers bench-report check

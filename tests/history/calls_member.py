@@ -11,7 +11,11 @@ from logbroker.v1.consume_service_pb2_grpc import ConsumeServiceStub
 from .events import Answer, Answered, Begun, Confirmed, Ended, How, Refused
 from .noting import Notes
 from .script import Fate
-from .wire_member import Entry, Held, joined, offsets_of, settlement
+from .wire_member import UNSURE, Entry, Held, joined, offsets_of, settlement
+
+
+class Unsure(Exception):
+    """An answer was neither taken nor refused."""
 
 
 class CallsMember:
@@ -59,7 +63,7 @@ class CallsMember:
                         self._notes.note(event)
                     await self._handle(held)
             how = How.LEFT
-        except grpc.aio.AioRpcError:
+        except (grpc.aio.AioRpcError, Unsure):
             pass
         finally:
             self.is_over = True
@@ -103,6 +107,8 @@ class CallsMember:
             return []
         request = pb.SettleRequest(group=self._group, settlements=map(settlement, entries))
         results = (await self._stub.Settle(request)).results
+        if any(result.error.reason in UNSURE for result in results):
+            raise Unsure
         for result in results:
             assert result.error.reason in ("", "LEASE_LOST"), result.error
         taken = [not result.HasField("error") for result in results]

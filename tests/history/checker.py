@@ -43,8 +43,10 @@ class Checker:
         order: Order,
         policy: RetryPolicy,
         lease_ms: int = 30_000,
+        deaf_ms: int = 0,
     ) -> None:
-        self._reading = reading = Reading(noted, lease_ms)
+        """`deaf_ms`: how long a member may seem to live that hears nothing any more."""
+        self._reading = reading = Reading(noted, lease_ms, deaf_ms)
         self._keys = {place: stored.key for place, stored in reading.stored.items()}
         self._keys.update((place, key) for place, (key, _) in outcome.log.items())
         self._numbers = Numbers(reading, order, policy)

@@ -58,7 +58,8 @@ class Ending:
         last: dict[tuple[str, int], tuple[int, int]] = {}
         for place in sorted(log):
             number, before = int(log[place][1]), last.get(place[:2])
-            if before and (number <= before[0] or place.offset != before[1] + 1):
+            is_gap = before and self._outcome.is_whole and place.offset != before[1] + 1
+            if before and (number <= before[0] or is_gap):
                 faults.append(f"not as it was produced: {number} at {place} behind {before}")
             last[place[:2]] = number, place.offset
         return faults

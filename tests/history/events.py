@@ -102,6 +102,12 @@ class Ended(NamedTuple):
     how: How = How.VANISHED
 
 
+class Cut(NamedTuple):
+    """A member's stream was lost, and it goes on with another."""
+
+    member: str
+
+
 class BrokerKilled(NamedTuple):
     """The broker's process ended without a word."""
 
@@ -136,6 +142,7 @@ Event = (
     | Refused
     | TakenBack
     | Ended
+    | Cut
     | BrokerKilled
     | RedriveAsked
     | Reset
@@ -175,3 +182,5 @@ class Outcome(NamedTuple):
     """How many records its redrives say they have made available, together."""
     expired_unsettled: int = 0
     """How many records retention removed before they were settled."""
+    is_whole: bool = True
+    """Whether there is no gap in the log: no disk has lost anything that was not synced."""

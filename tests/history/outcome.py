@@ -6,10 +6,12 @@ from logbroker.group.dead_letter import dead_letter_of
 from .events import Letter, Outcome, Place
 
 
-async def outcome_of(client: Client, group: str, topic: str) -> Outcome:
+async def outcome_of(
+    client: Client, group: str, topic: str, *, skip_damage: bool = False
+) -> Outcome:
     """Returns the log, and what the group's ledgers and dead-letter topic say."""
     log: dict[Place, tuple[bytes | None, bytes]] = {}
-    async with client.reader(topic) as reader:
+    async with client.reader(topic, skip_damage=skip_damage) as reader:
         async for batch in reader.batches():
             for record in batch.records():
                 place = Place(topic, record.partition, record.offset)

@@ -26,6 +26,7 @@ from .events import (
     Begun,
     BrokerKilled,
     Confirmed,
+    Cut,
     Ended,
     How,
     Noted,
@@ -51,7 +52,8 @@ Partition = tuple[str, int]
 class Reading:
     """What a history tells, put together by record and by member."""
 
-    def __init__(self, noted: Sequence[Noted], lease_ms: int) -> None:
+    def __init__(self, noted: Sequence[Noted], lease_ms: int, deaf_ms: int = 0) -> None:
+        """`deaf_ms`: how long a member may seem to live that hears nothing any more."""
         self.faults: list[str] = []
         """What is wrong whatever the order of things was."""
         self.counts: Counter[str] = Counter()
@@ -70,6 +72,8 @@ class Reading:
         self.kills: list[int] = []
         self._noted = noted
         self._lease_ns = lease_ms * 1_000_000
+        self._swallows = 1 + deaf_ms // lease_ms
+        """How often a record may be granted to one member, one lease after another expiring."""
         self._leases: dict[tuple[int, Place], Lease] = {}
         self._held: dict[str, list[Lease]] = defaultdict(list)
         """By members that have not ended."""
@@ -89,9 +93,9 @@ class Reading:
         return len(self.kills)
 
     def swallowed(self, first_ns: int, end_ns: int) -> int:
-        """Returns how many members may have been granted then what nobody noted."""
+        """Returns how many deliveries there may have been then that nobody noted."""
         first = bisect_left(self._gone_ns, first_ns - NOTICED_NS)
-        return bisect_right(self._gone_ns, end_ns + NOTICED_NS) - first
+        return (bisect_right(self._gone_ns, end_ns + NOTICED_NS) - first) * self._swallows
 
     def hidden(self, known: Known) -> int:
         """Returns how many deliveries there may have been behind the last that was seen."""
@@ -131,6 +135,8 @@ class Reading:
                 self._take(index, at_ns, event, lease)
             case Ended():
                 self._ended(index, at_ns, event)
+            case Cut():
+                self._gone_ns.append(at_ns)
             case BrokerKilled():
                 self.kills.append(index)
             case RedriveAsked():
@@ -213,7 +219,9 @@ class Reading:
         partition, life = (event.topic, event.partition), len(self.kills)
         self.resets[partition].append((index, event))
         self._durable[life] = max(self._durable[life], index)
-        for place, known in list(self.known.items()):
+        known_by_now = {*self.known, *self.stored}  # what nobody saw may have been given up, too
+        for place in sorted(known_by_now):
+            known = self.known[place]
             if place[:2] == partition and place.offset >= event.to_offset:
                 self.past[place].append(known)
                 self.known[place] = Known(index, at_ns, life)

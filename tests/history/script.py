@@ -114,6 +114,8 @@ class Fate:
     def __init__(self, seed: int, group: str, chance: float) -> None:
         self.seed = seed
         self.chance = chance
+        self.poison_chance = 1 / 200
+        """That a record fails nearly always: hence dead letters."""
         self._group = group
 
     def calm(self) -> None:
@@ -125,8 +127,7 @@ class Fate:
         if not self.chance:
             return Answer.ACKNOWLEDGE
         drawn = self._draw(place, f"{redrives} {number}")
-        # One record in 200 is poison and fails nearly always: hence dead letters.
-        is_poison = not redrives and self._draw(place, "poison") < 1 / 200
+        is_poison = not redrives and self._draw(place, "poison") < self.poison_chance
         chance = 0.95 if is_poison else self.chance
         if drawn >= chance:
             return Answer.ACKNOWLEDGE

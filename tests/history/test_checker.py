@@ -9,6 +9,7 @@ from .events import (
     Begun,
     BrokerKilled,
     Confirmed,
+    Cut,
     Ended,
     How,
     RedriveAsked,
@@ -33,6 +34,12 @@ from .told import (
     outcome,
     received,
     stored,
+)
+
+WHOLE = outcome(3)
+WITH_A_GAP = WHOLE._replace(
+    log={place: found for place, found in WHOLE.log.items() if place.offset != 1},
+    states={place: found for place, found in WHOLE.states.items() if place.offset != 1},
 )
 
 GOOD = {
@@ -196,6 +203,21 @@ GOOD = {
         [*TWICE, received(1, 4), *handled(1, 4)],
         outcome(2, letters=[letter(failures=3)]),
     ),
+    "a delivery swallowed with a stream that was cut": (
+        [Cut("a"), received(0, 2, 2, 1), *handled(0, 2)],
+        outcome(1),
+    ),
+    "a dead letter nobody saw fail, from before a reset": (
+        [
+            *(*stored(0), Ended("a"), Ended("a"), Ended("a"), Reset("t", 0, 1, 0)),
+            *(received(0, 9), *handled(0, 9)),
+        ],
+        outcome(1, letters=[letter(failures=3)]),
+    ),
+    "a gap that a disk has made": (
+        [*stored(0, 2), received(0), *handled(0), received(2, 2), *handled(2, 2)],
+        WITH_A_GAP._replace(is_whole=False),
+    ),
     "pending": (stored(0), outcome(1, s0="pending")),
 }  # fmt: skip
 
@@ -215,3 +237,16 @@ def test_a_member_that_leaves_is_not_told_of_what_expires_meanwhile():
     check(events, outcome(1), lease_ms=1_500)
     with pytest.raises(AssertionError, match="failures 1, which can be 0 to 0"):
         check(events, outcome(1), lease_ms=30_000)
+
+
+def test_a_gap_that_no_disk_has_made_is_a_fault():
+    events = [*stored(0, 2), received(0), *handled(0), received(2, 2), *handled(2, 2)]
+    with pytest.raises(AssertionError, match="not as it was produced"):
+        check(events, WITH_A_GAP)
+
+
+def test_a_member_that_hears_nothing_may_swallow_one_delivery_after_another():
+    events, end = [Ended("deaf")], outcome(1, letters=[letter(failures=3)])
+    check(events, end, lease_ms=1_000, deaf_ms=2_000)
+    with pytest.raises(AssertionError, match=r"1 dead letters of .*, not 0"):
+        check(events, end, lease_ms=1_000, deaf_ms=1_000)

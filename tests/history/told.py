@@ -68,10 +68,10 @@ def letter(offset=0, source=0, state="parked", value=b"0", failures=0, redrives=
     return Letter(at(offset, "dlq"), at(source), state, failures, redrives, b"k", value)
 
 
-def check(events, end, order=Order.PARTITION, *, apart_ns=SECOND, lease_ms=30_000):
+def check(events, end, order=Order.PARTITION, *, apart_ns=SECOND, **leases):
     noted = [Noted(index * apart_ns, event) for index, event in enumerate(events)]
     policy = RetryPolicy(max_failures=3)
-    Checker(noted, end, order=order, policy=policy, lease_ms=lease_ms).check()
+    Checker(noted, end, order=order, policy=policy, **leases).check()
 
 
 REDRIVEN = [

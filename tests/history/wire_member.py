@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 import grpc
 
+from logbroker.limits import BATCH_BYTES_CEILING
+from logbroker.record.batch import CODEC_BITS
+from logbroker.record.compression import Codec, decompress
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1.consume_service_pb2_grpc import ConsumeServiceStub
 from logbroker.v1.records_pb2 import Records
@@ -29,6 +32,8 @@ from .noting import Notes
 from .script import Fate
 
 LEAVE_S = 5
+UNSURE = "STORAGE_FAILED", "DISK_FULL"
+"""Reasons that tell nothing of a lease."""
 OUTCOMES = {
     Answer.ACKNOWLEDGE: pb.OUTCOME_ACKNOWLEDGE,
     Answer.RETRY: pb.OUTCOME_RETRY,
@@ -110,6 +115,8 @@ class WireMember:
         """Of a range that was refused as a whole, to be asked one by one."""
         self._news = asyncio.Event()
         self._is_leaving = False
+        self._is_unsure = False
+        """An answer was neither taken nor refused: the broker's disk has failed, or is full."""
         self._task = asyncio.create_task(self._run(group, topic), name=name)
 
     async def leave(self) -> None:
@@ -142,7 +149,9 @@ class WireMember:
             await self._call.write(pb.ConsumeRequest(open=opening))
             reading = asyncio.create_task(self._read())
             await self._handle(reading)
-            if self._is_leaving:  # what is on its way still comes, and is noted
+            if (
+                self._is_leaving and not self._is_unsure
+            ):  # what is on its way still comes, and is noted
                 await asyncio.wait({reading}, timeout=LEAVE_S)
                 is_whole = reading.done() and await self._call.code() is grpc.StatusCode.OK
                 how = How.LEFT if is_whole else How.LOST
@@ -163,14 +172,19 @@ class WireMember:
             self._notes.flush()
 
     async def _read(self) -> None:
-        with suppress(grpc.aio.AioRpcError):
+        try:
             while (response := await self._call.read()) is not grpc.aio.EOF:
                 if self.is_over:
                     return
                 self._take(response)
                 self._notes.flush()
                 self._news.set()
-        self._news.set()
+                if self._is_unsure:
+                    break
+        except grpc.aio.AioRpcError:
+            pass
+        finally:
+            self._news.set()
 
     def _take(self, response: pb.ConsumeResponse) -> None:
         note, name = self._notes.note, self.name
@@ -186,6 +200,8 @@ class WireMember:
                 place = self._held[token].place(offset)
                 if not result.HasField("error"):
                     note(Confirmed(name, token, place, answer))
+                elif result.error.reason in UNSURE:
+                    self._is_unsure = True
                 elif end - first == 1:
                     assert result.error.reason == "LEASE_LOST", result.error
                     note(Refused(name, token, place, (token, offset) in self._taken_back))
@@ -280,6 +296,7 @@ def settlement(entry: Entry) -> pb.Settlement:
 def offsets_of(batches: Iterable[StoredBatch]) -> Iterable[int]:
     """Yields the offsets of the records in batches."""
     for batch in batches:
-        records = Records.FromString(batch.records)
+        codec = Codec(batch.attributes & CODEC_BITS)
+        records = Records.FromString(decompress(batch.records, codec, BATCH_BYTES_CEILING))
         for delta in records.offset_deltas or range(len(records.values)):
             yield batch.base_offset + delta

@@ -105,6 +105,16 @@ class Disk:
         with _translated("fdatasync"):
             os.fdatasync(descriptor)
 
+    def forget_cached(self, descriptor: int) -> None:
+        """Makes the next read come from the disk, once the file is synced.
+
+        A failed sync, of another process perhaps, leaves bytes in memory that no later one
+        writes: they would seem to be there until the power goes.
+        """
+        with _translated("fadvise"):
+            if hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
     def sync_directory(self, directory: Path) -> None:
         """Makes the names in a directory durable."""
         with _translated("fsync", directory):

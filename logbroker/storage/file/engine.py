@@ -46,7 +46,14 @@ class FileEngine:
     """Made by `start`."""
 
     def __init__(
-        self, config: StorageConfig, clock: Clock, disk: Disk, lock: int, *, was_clean: bool
+        self,
+        config: StorageConfig,
+        clock: Clock,
+        disk: Disk,
+        threads: Threads,
+        lock: int,
+        *,
+        was_clean: bool,
     ) -> None:
         self._config = config
         self._disk = disk
@@ -56,7 +63,6 @@ class FileEngine:
         self._names = asyncio.Lock()
         """Held while directories come and go."""
         self._is_closed = False
-        threads = Threads(config.sync_threads)
         files = OpenFiles(disk, _most_open_files(disk, config.max_open_files))
         reader = SegmentReader(disk, files, threads)
         self._machine = Machine(disk, clock, files, threads, reader)
@@ -64,13 +70,17 @@ class FileEngine:
 
     @classmethod
     async def start(
-        cls, config: StorageConfig, clock: Clock, disk: Disk | None = None
+        cls,
+        config: StorageConfig,
+        clock: Clock,
+        disk: Disk | None = None,
+        threads: Threads | None = None,
     ) -> "FileEngine":
         """Locks the directory, made if need be, and looks what is there.
 
         PreconditionError (BROKER_RUNNING) if another engine holds it.
         """
-        disk = disk or Disk()
+        disk, threads = disk or Disk(), threads or Threads(config.sync_threads)
         data_dir = config.data_dir
         disk.make_directory(data_dir)
         lock = disk.lock(data_dir / paths.LOCK)
@@ -81,7 +91,7 @@ class FileEngine:
             was_clean = _take_clean_marker(disk, data_dir)
             disk.make_directory(data_dir / paths.TOPICS)
             disk.make_directory(data_dir / paths.TRASH)
-            engine = cls(config, clock, disk, lock, was_clean=was_clean)
+            engine = cls(config, clock, disk, threads, lock, was_clean=was_clean)
             engine._places |= await engine._machine.threads.run(_places, disk, data_dir)
             await engine._machine.threads.run(_empty_trash, disk, data_dir / paths.TRASH)
         except LogbrokerError:

@@ -55,6 +55,8 @@ def open_partition(
     segments = _segments(disk, directory, partition.seed, checkpoint.log_start_offset)
     if not segments:
         return Opened([], checkpoint, False, 0, True, True)
+    if not was_clean:
+        _read_anew(disk, segments, checkpoint.next_offset)
     contents = segments[-1].read_indexes(disk) if was_clean else None
     is_index_saved, torn_bytes = contents is not None, 0
     if contents is None:
@@ -134,6 +136,18 @@ def _segments(disk: Disk, directory: Path, seed: int, log_start_offset: int) -> 
     for segment in gone:
         segment.remove(disk)
     return segments[len(gone) :]
+
+
+def _read_anew(disk: Disk, segments: list[Segment], durable_offset: int) -> None:
+    """Sees to it that what is found in segments is what the disk has, not memory alone."""
+    for segment in segments:
+        if segment is segments[-1] or segment.next_offset > durable_offset:
+            descriptor = disk.open(segment.file.path)
+            try:
+                disk.sync(descriptor)
+                disk.forget_cached(descriptor)
+            finally:
+                disk.close(descriptor)
 
 
 def _examine_last(disk: Disk, segments: list[Segment], durable_offset: int) -> Scanned:

@@ -1,0 +1,71 @@
+"""Seeds: whatever fails, every promise holds; and a seed is one run, wherever it runs."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from cases.effort import effort
+
+from .simulation import simulate
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(effort(300, 7_200))]
+
+FIRST_SEEDS = 41
+PER_TEST = effort(10, 40)
+FIRSTS = range(FIRST_SEEDS, effort(200, 10_000), PER_TEST)
+FAILED_ONCE: dict[int, str] = {}
+"""Seeds that have found something, and what that was."""
+
+PRINT_DIGEST = "import sys; from simulation.simulation import simulate; "
+PRINT_DIGEST += "print(simulate(int(sys.argv[1])).digest)"
+
+
+@pytest.mark.parametrize("first", FIRSTS)
+def test_every_promise_holds_whatever_fails(first):
+    for seed in range(first, first + PER_TEST):
+        assert_holds(seed)
+
+
+@pytest.mark.parametrize("seed", FAILED_ONCE)
+def test_every_promise_holds_where_one_did_not(seed):
+    assert_holds(seed)
+
+
+def assert_holds(seed):
+    result = simulate(seed)
+    told = "\n".join(result.faults[:10])
+    again = f"PYTHONPATH=tests python -m simulation --seed {seed}"
+    assert not result.faults, f"{again}\n{len(result.faults)} faults:\n{told}"
+    return result
+
+
+def test_a_seed_tells_the_same_story_twice_and_another_one_another():
+    one, same, other = simulate(12), simulate(12), simulate(13)
+    assert (one.digest, one.story, one.counts) == (same.digest, same.story, same.counts)
+    assert one.digest != other.digest
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "77"])
+def test_a_seed_tells_the_same_story_in_another_process(hash_seed):
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": hash_seed}
+    found = subprocess.run(
+        [sys.executable, "-c", PRINT_DIGEST, "12"],
+        env=environ, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert found.stdout.strip() == simulate(12).digest
+
+
+def test_the_first_seeds_hold_and_together_meet_all_that_can_fail():
+    counts: Counter[str] = Counter()
+    for seed in range(1, FIRST_SEEDS):
+        counts.update(assert_holds(seed).counts)
+    for what in (
+        "power cuts", "brokers killed", "brokers stopped", "bits flipped", "writes torn",
+        "EIO of write", "EIO of sync", "ENOSPC", "connections dropped", "connections gone silent",
+        "messages lost", "duplicates answered", "records redriven", "groups reset",
+        "logs trimmed", "dead letters", "members killed", "producers killed",
+        "brokers whose storage failed", "commits confirmed", "bytes lost with the power",
+    ):  # fmt: skip
+        assert counts[what] > 0, f"no {what}"
