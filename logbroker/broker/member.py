@@ -237,7 +237,8 @@ class Member:
             return news
         place = delivery.topic, delivery.partition
         before = tuple(one for one in news.caught_up if one != place)
-        return news._replace(caught_up=before + self._tell_caught_up())
+        caught_up = before + self._tell_caught_up()
+        return News(*news[:-1], caught_up)
 
     async def _lease(self) -> Delivery | None:
         """Returns the next delivery, from one ledger after the other."""

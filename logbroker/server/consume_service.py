@@ -9,14 +9,14 @@ from google.protobuf.message import DecodeError
 
 from logbroker.broker.lease import LeaseSpec
 from logbroker.broker.leasing import Delivery
-from logbroker.broker.member import Member, News
+from logbroker.broker.member import NOTHING, Member, News
 from logbroker.broker.membership import MemberSpec
 from logbroker.broker.settle import Settlement, SettleResult
 from logbroker.errors import InvalidError, LogbrokerError
 from logbroker.server.open_streams import OpenStreams, shutting_down
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1 import error_pb2
-from logbroker.wire.consume_response import consume_response, delivery_to_proto, lease_response
+from logbroker.wire.consume_response import delivery_fields
 from logbroker.wire.convert_groups import (
     CAUSES,
     ORDERS,
@@ -83,7 +83,7 @@ class ConsumeService:
                     wait_ms=request.wait_ms,
                 )
             )
-        return lease_response(_delivery(found), found.batches) if found else b""
+        return _delivery(found) + found.batches if found else b""
 
     async def Settle(self, request: pb.SettleRequest, context: Any) -> Any:
         """Takes answers for leased records."""
@@ -166,9 +166,11 @@ class ConsumeStream:
     async def _tell(self, member: Member) -> None:
         while True:
             news, found = await member.next()
-            batches = found.batches if found else b""
+            fields = b"" if news is NOTHING else _news(news).SerializeToString()
             self._is_writing = True
-            await self._context.write(consume_response(_response(news, found), batches))
+            await self._context.write(
+                fields + _delivery(found) + found.batches if found else fields
+            )
             self._is_writing = False
             if self._is_over:
                 return
@@ -225,8 +227,8 @@ def _extensions(messages: Iterable[pb.Extension]) -> list[tuple[int, int]]:
     return [(one.token, one.lease_ms) for one in messages]
 
 
-def _delivery(found: Delivery) -> pb.Delivery:
-    return delivery_to_proto(
+def _delivery(found: Delivery) -> bytes:
+    return delivery_fields(
         topic=found.topic,
         topic_id=found.topic_id,
         partition=found.partition,
@@ -237,11 +239,8 @@ def _delivery(found: Delivery) -> pb.Delivery:
     )
 
 
-def _response(news: News, delivery: Delivery | None) -> pb.ConsumeResponse:
-    response = pb.ConsumeResponse(
-        delivery=_delivery(delivery) if delivery else None,
-        caught_up=topic_partitions(news.caught_up),
-    )
+def _news(news: News) -> pb.ConsumeResponse:
+    response = pb.ConsumeResponse(caught_up=topic_partitions(news.caught_up))
     if news.taken_back:
         response.taken_back.extend(
             pb.TakenBack(token=one.token, first_offset=first, end_offset=end)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable
 from itertools import islice, takewhile
 from typing import Any, Protocol
 
@@ -16,9 +15,9 @@ from logbroker.record.receipt import Receipt
 from logbroker.server.open_streams import OpenStreams, shutting_down
 from logbroker.v1 import produce_service_pb2 as pb
 from logbroker.v1 import record_pb2
-from logbroker.wire.convert import headers_of, receipt_to_proto
+from logbroker.wire.convert import headers_of
 from logbroker.wire.produce_request import Produced, entries_of
-from logbroker.wire.status import error_to_proto
+from logbroker.wire.produce_response import produce_response
 
 FIRST_EPOCH = 0
 
@@ -62,11 +61,9 @@ class ProduceService:
     def handler(self) -> grpc.GenericRpcHandler:
         """Returns the handlers of this service's methods."""
         methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-            "Produce": grpc.stream_stream_rpc_method_handler(
-                self.Produce, None, pb.ProduceResponse.SerializeToString
-            ),
+            "Produce": grpc.stream_stream_rpc_method_handler(self.Produce, None, None),
             "Publish": grpc.unary_unary_rpc_method_handler(
-                self.Publish, pb.PublishRequest.FromString, pb.PublishResponse.SerializeToString
+                self.Publish, pb.PublishRequest.FromString, None
             ),
             "CreateProducer": grpc.unary_unary_rpc_method_handler(
                 self.CreateProducer,
@@ -84,7 +81,7 @@ class ProduceService:
             if self._streams.is_stopping:
                 raise shutting_down()
 
-    async def Publish(self, request: pb.PublishRequest, context: Any) -> Any:
+    async def Publish(self, request: pb.PublishRequest, context: Any) -> bytes:
         """Appends a list of records."""
         size = request.ByteSize()
         self._broker.budget.take_or_refuse(size)
@@ -98,7 +95,7 @@ class ProduceService:
             )
         finally:
             self._broker.budget.give(size)
-        return pb.PublishResponse(results=[_result(result) for result in results])
+        return produce_response(results)
 
     async def CreateProducer(self, request: pb.CreateProducerRequest, context: Any) -> Any:
         """Gives out a producer id."""
@@ -181,7 +178,7 @@ class ProduceStream:
         if not begun:
             self._give(size)
         elif not self._under_way and _can_answer(begun):
-            await self._context.write(_response(map(self._result_of, begun)))
+            await self._context.write(produce_response(map(self._result_of, begun)))
             self._give(size)
         else:
             self._under_way += ((under_way, 0) for under_way in begun[:-1])
@@ -208,19 +205,19 @@ class ProduceStream:
             await first.wait_done()
         begun = islice(self._under_way, RESULTS_PER_RESPONSE)
         done = list(takewhile(lambda one: _is_known(one[0]), begun))
-        await self._context.write(_response(self._result_of(one) for one, _ in done))
+        await self._context.write(produce_response(self._result_of(one) for one, _ in done))
         for _, size in done:  # only now: while any is left, the reader answers nothing
             self._under_way.popleft()
             self._give(size)
 
-    def _result_of(self, under_way: Appending | LogbrokerError) -> record_pb2.ProduceResult:
+    def _result_of(self, under_way: Appending | LogbrokerError) -> Receipt | LogbrokerError:
         try:
             if isinstance(under_way, LogbrokerError):
                 raise under_way
-            return _result(under_way.receipt())
+            return under_way.receipt()
         except LogbrokerError as error:
             self._broker.error_counts[error.reason] += 1
-            return _result(error)
+            return error
 
     def _give(self, size: int) -> None:
         self._own.give(size)
@@ -244,13 +241,3 @@ def _can_answer(begun: list[Appending | LogbrokerError]) -> bool:
 
 def _is_known(under_way: Appending | LogbrokerError) -> bool:
     return isinstance(under_way, LogbrokerError) or under_way.done()
-
-
-def _response(results: Iterable[record_pb2.ProduceResult]) -> pb.ProduceResponse:
-    return pb.ProduceResponse(results=results)
-
-
-def _result(result: Receipt | LogbrokerError) -> record_pb2.ProduceResult:
-    if isinstance(result, LogbrokerError):
-        return record_pb2.ProduceResult(error=error_to_proto(result))
-    return record_pb2.ProduceResult(receipt=receipt_to_proto(result))

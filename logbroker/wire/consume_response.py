@@ -1,17 +1,24 @@
-"""A ConsumeResponse or a LeaseResponse: some fields, then the bytes of a file."""
+"""A ConsumeResponse or a LeaseResponse: some fields, then the bytes of a file.
+
+Most of what says what a delivery is, is the same for all of a partition: that is serialized
+once, and what differs lies behind it.
+"""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from logbroker.group.ledger import DeliveredRun
 from logbroker.record.batch import Batch
-from logbroker.v1.consume_service_pb2 import ConsumeResponse, Delivery, LeasedRange, LeaseResponse
+from logbroker.v1.consume_service_pb2 import ConsumeResponse, Delivery
+from logbroker.wire.framing import framed
 from logbroker.wire.stored_batches import batch_of, read_batches
 
-BATCHES_TAG = 0x0A
+BATCHES_TAG, DELIVERY_TAG = 0x0A, 0x12
+"""Of both responses."""
 LENGTH_DELIMITED = 2
 
 
-def delivery_to_proto(
+def delivery_fields(
     *,
     topic: str,
     topic_id: str,
@@ -20,31 +27,30 @@ def delivery_to_proto(
     lease_ms: int,
     runs: Sequence[DeliveredRun],
     dead_letter_topic: str,
-) -> Delivery:
-    """Returns the message that says what the batches are."""
+) -> bytes:
+    """Returns the field `delivery` of a response, serialized: what the batches are."""
+    own = Delivery(token=token)
+    for first, end, deliveries, failures, redrives in runs:
+        run = own.ranges.add(first_offset=first, end_offset=end, delivery_number=deliveries)
+        if failures:
+            run.failures = failures
+        if redrives:
+            run.redrives = redrives
+    place = _place(topic, topic_id, partition, lease_ms, dead_letter_topic)
+    return framed(DELIVERY_TAG, place + own.SerializeToString())
+
+
+@lru_cache(maxsize=4_096)
+def _place(
+    topic: str, topic_id: str, partition: int, lease_ms: int, dead_letter_topic: str
+) -> bytes:
     return Delivery(
         topic=topic,
         topic_id=topic_id,
         partition=partition,
-        token=token,
         lease_ms=lease_ms,
-        ranges=[
-            LeasedRange(
-                first_offset=run.first,
-                end_offset=run.end,
-                delivery_number=run.deliveries,
-                failures=run.failures,
-                redrives=run.redrives,
-            )
-            for run in runs
-        ],
         dead_letter_topic=dead_letter_topic,
-    )
-
-
-def consume_response(fields: ConsumeResponse, batches: bytes) -> bytes:
-    """Returns a serialized ConsumeResponse: the batches lie behind its fields as they are."""
-    return fields.SerializeToString() + batches
+    ).SerializeToString()
 
 
 def read_consume_response(data: bytes) -> tuple[ConsumeResponse, Sequence[Batch]]:
@@ -58,11 +64,6 @@ def read_consume_response(data: bytes) -> tuple[ConsumeResponse, Sequence[Batch]
         message = ConsumeResponse.FromString(data)
         return message, [batch_of(stored) for stored in message.batches]
     return ConsumeResponse.FromString(data[:at]), batches
-
-
-def lease_response(delivery: Delivery, batches: bytes) -> bytes:
-    """Returns a serialized LeaseResponse."""
-    return LeaseResponse(delivery=delivery).SerializeToString() + batches
 
 
 def _fields_end(data: bytes) -> int | None:

@@ -90,20 +90,6 @@ def partition_status_of(message: topic_pb2.PartitionStatus) -> PartitionStatus:
     )
 
 
-def receipt_to_proto(receipt: Receipt) -> record_pb2.Receipt:
-    """Returns the message."""
-    return record_pb2.Receipt(
-        topic=receipt.topic,
-        topic_id=receipt.topic_id,
-        partition=receipt.partition,
-        base_offset=receipt.base_offset,
-        record_count=receipt.record_count,
-        append_time_ms=receipt.append_time_ms,
-        durability=TO_PROTO[receipt.durability],
-        duplicate=receipt.duplicate,
-    )
-
-
 def receipt_of(message: record_pb2.Receipt) -> Receipt:
     """Returns the value."""
     return Receipt(

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from logbroker.errors import InvalidError
 from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader
 from logbroker.v1.produce_service_pb2 import ProduceEntry, ProduceRequest
+from logbroker.wire.framing import varint
 
 ENTRIES_PER_REQUEST = 1 << 14
 """Bounds what a request of many small entries costs."""
@@ -38,7 +39,7 @@ class Produced(NamedTuple):
 def produce_entry(batch: Batch, fields: bytes) -> tuple[bytes | memoryview, ...]:
     """Returns the parts of an entry: `batch`, then `fields`, a ProduceEntry without one."""
     size = batch.header.size_bytes + len(fields)
-    return b"\x0a" + _varint(size), batch.header.encode(0), batch.records, fields
+    return b"\x0a" + varint(size), batch.header.encode(0), batch.records, fields
 
 
 def produce_request(entries: Iterable[tuple[bytes | memoryview, ...]]) -> bytes:
@@ -114,15 +115,6 @@ def _fields_of(data: bytes) -> tuple[str, str, int, int | None] | None:
         return None
     expected = fields.expected_offset if fields.HasField("expected_offset") else None
     return fields.topic, fields.topic_id, fields.partition, expected
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _padded(varint: int) -> int:

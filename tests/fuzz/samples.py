@@ -23,7 +23,7 @@ from logbroker.topic import events as topic_events
 from logbroker.topic import producer_registry
 from logbroker.topic.topic import Topic
 from logbroker.v1 import consume_service_pb2, produce_service_pb2, records_pb2, topic_pb2
-from logbroker.wire.consume_response import consume_response, delivery_to_proto
+from logbroker.wire.consume_response import delivery_fields
 from logbroker.wire.convert import settings_to_proto
 from logbroker.wire.convert_groups import group_settings_to_proto
 from logbroker.wire.fetch_response import fetch_response
@@ -166,13 +166,14 @@ def fetch_responses() -> list[bytes]:
 
 def consume_responses() -> list[bytes]:
     """Returns responses with and without batches."""
-    delivery = delivery_to_proto(
+    delivery = delivery_fields(
         topic="orders", topic_id="6f1c", partition=1, token=7, lease_ms=9, runs=(),
         dead_letter_topic="orders.g.dlq",
     )  # fmt: skip
-    fields = consume_service_pb2.ConsumeResponse(delivery=delivery)
-    fields.settled.add(committed_offset=5)
-    return [consume_response(fields, b"".join(batches())), consume_response(fields, b"")]
+    news = consume_service_pb2.ConsumeResponse()
+    news.settled.add(committed_offset=5)
+    fields = news.SerializeToString() + delivery
+    return [fields + b"".join(batches()), fields]
 
 
 def topic_settings() -> list[bytes]:

@@ -3,10 +3,11 @@
 import pytest
 from google.protobuf.message import DecodeError
 
+from logbroker.group.ledger import DeliveredRun
 from logbroker.record.columns import Columns, encode_batch
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1.group_pb2 import TopicPartition
-from logbroker.wire.consume_response import consume_response, read_consume_response
+from logbroker.wire.consume_response import delivery_fields, read_consume_response
 
 BATCHES = [
     encode_batch(Columns([b"x" * count]), now_ms=1).stamped(base_offset=count, append_time_ms=-7)
@@ -23,7 +24,7 @@ FIELDS = pb.ConsumeResponse(
     settled=[pb.SettleResult(committed_offset=number) for number in range(30)],
     caught_up=[TopicPartition(topic="t", partition=3)],
 )
-LAID_OUT = consume_response(FIELDS, RUN)
+LAID_OUT = FIELDS.SerializeToString() + RUN
 AT = len(LAID_OUT) - len(RUN)
 OTHERS = {
     "generated code": pb.ConsumeResponse.FromString(LAID_OUT).SerializeToString(),
@@ -42,6 +43,27 @@ def test_a_response_is_read_without_a_copy_of_its_records():
     assert all(batch.records.obj is LAID_OUT for batch in batches)
     assert read_consume_response(b"") == (pb.ConsumeResponse(), [])
     assert read_consume_response(LAID_OUT[:AT]) == (FIELDS, [])
+
+
+@pytest.mark.parametrize("dead_letter_topic", ["", "t.g.dlq"])
+def test_a_delivery_says_all_that_its_batches_are(dead_letter_topic):
+    ranges = [(3, 9, 1, 0, 0), (10, 11, 4, 3, 0), (12, 1 << 62, 2, 0, 1)]
+    fields, batches = read_consume_response(
+        delivery_fields(
+            topic="t" * 200, topic_id="6f1c", partition=7, token=1 << 60, lease_ms=30_000,
+            runs=[DeliveredRun(*one) for one in ranges], dead_letter_topic=dead_letter_topic,
+        )
+        + RUN
+    )  # fmt: skip
+    delivery = fields.delivery
+    assert batches == BATCHES
+    assert (delivery.topic, delivery.topic_id, delivery.partition) == ("t" * 200, "6f1c", 7)
+    assert (delivery.token, delivery.lease_ms) == (1 << 60, 30_000)
+    assert delivery.dead_letter_topic == dead_letter_topic
+    assert [
+        (one.first_offset, one.end_offset, one.delivery_number, one.failures, one.redrives)
+        for one in delivery.ranges
+    ] == ranges
 
 
 @pytest.mark.parametrize("data", OTHERS.values(), ids=OTHERS)

@@ -4,7 +4,6 @@ import pytest
 
 from logbroker.config import Durability, LogConfig
 from logbroker.errors import InvalidError
-from logbroker.record.receipt import Receipt
 from logbroker.record.record import Header
 from logbroker.topic.topic import PartitionStatus, Topic, TopicSettings
 from logbroker.v1 import records_pb2, topic_pb2
@@ -60,13 +59,6 @@ def test_a_partitions_state_comes_back(damaged, failure):
         failure=failure,
     )
     assert convert.partition_status_of(convert.partition_status_to_proto(status)) == status
-
-
-@pytest.mark.parametrize("durability", Durability)
-@pytest.mark.parametrize("duplicate", [False, True])
-def test_a_receipt_comes_back(durability, duplicate):
-    receipt = Receipt("a", "id", 3, 1 << 62, 1 << 20, 1 << 41, durability, duplicate)
-    assert convert.receipt_of(convert.receipt_to_proto(receipt)) == receipt
 
 
 def test_headers_keep_their_order_their_doubles_and_their_nulls():
