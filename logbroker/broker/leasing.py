@@ -290,14 +290,18 @@ class Leasing:
 
 
 def _headers(batches: bytes | memoryview, seed: int) -> list[BatchHeader]:
-    headers, at = [], 0
-    while at < len(batches):
-        headers.append(BatchHeader.decode(batches, seed, at))
-        at += headers[-1].size_bytes
+    headers, at, end = [], 0, len(batches)
+    while at < end:
+        header = BatchHeader.decode(batches, seed, at)
+        headers.append(header)
+        at += header.size_bytes
     return headers
 
 
 def _sizes(headers: list[BatchHeader]) -> Sizes:
+    if len(headers) == 1:
+        size = headers[0].size_bytes
+        return Sizes(-(-size // headers[0].record_count), size)
     sizes = [header.size_bytes for header in headers]
     return Sizes(-(-sum(sizes) // sum(one.record_count for one in headers)), max(sizes))
 

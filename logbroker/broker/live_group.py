@@ -138,6 +138,11 @@ class LiveGroup:
         self.watched.add(ledger_id)
         return look
 
+    @property
+    def has_suspects(self) -> bool:
+        """Returns whether there is any ledger to ask `suspects_for` about."""
+        return bool(self._with_suspects)
+
     def suspects_for(self, holding: Holding) -> LedgerId | None:
         """Returns where a suspect waits for this one, which must hold nothing when it gets it.
 

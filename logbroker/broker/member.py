@@ -245,9 +245,8 @@ class Member:
         holding = self.holding
         tried: set[LedgerId] = set()
         while True:
-            room = self._room()
             ledger_id = self._next_ledger()
-            if room is None or ledger_id is None or ledger_id in tried:
+            if ledger_id is None or ledger_id in tried or (room := self._room()) is None:
                 return None
             tried.add(ledger_id)
             holding.forget(ledger_id)
@@ -264,9 +263,10 @@ class Member:
 
     def _next_ledger(self) -> LedgerId | None:
         """Returns where to look next; None: nowhere, or not while it holds anything."""
-        suspects = self._live.suspects_for(self.holding)
-        if suspects is not None:
-            return None if self.holding.record_count else suspects
+        if self._live.has_suspects:
+            suspects = self._live.suspects_for(self.holding)
+            if suspects is not None:
+                return None if self.holding.record_count else suspects
         return next(iter(self.holding.ledgers), None)
 
     def _room(self) -> Limits | None:
@@ -286,12 +286,9 @@ class Member:
         """Takes note that all of a ledger was delivered: perhaps its partition is caught up."""
         live = self._live
         place = live.place_of(ledger_id)
-        others = [one for one in live.of_partition(place) if one != ledger_id]
-        if (
-            place not in self._caught_up
-            and all(map(self._has_given_all, others))
-            and live.may_take(self.holding, ledger_id)
-        ):
+        if place in self._caught_up or not live.may_take(self.holding, ledger_id):
+            return
+        if all(one == ledger_id or self._has_given_all(one) for one in live.of_partition(place)):
             self._caught_up.add(place)
             self._untold[place] = None
 

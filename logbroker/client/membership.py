@@ -211,7 +211,7 @@ class Membership:
             while (response := await call.read()) is not EOF:
                 assert isinstance(response, tuple)
                 self._take(*response)
-                if 0 < sum(one.header.size_bytes for one in response[1]) <= SMALL_BYTES:
+                if 0 < sum([len(one.records) for one in response[1]]) <= SMALL_BYTES:
                     await asyncio.sleep(0)  # who waits for it goes first: reading costs a moment
         except AioRpcError as failure:
             return failure_of(failure)
