@@ -33,9 +33,9 @@ class Records:
         self.sent: list[bytes] = []
         self.acked: dict[int, bytes] = {}
 
-    async def make(self, calls: Any, count: int) -> None:
+    async def make(self, calls: Any, count: int, segment_bytes: int = SEGMENT_BYTES) -> None:
         """Makes the topic with so many records."""
-        settings = TopicSettings(segment_bytes=SEGMENT_BYTES)
+        settings = TopicSettings(segment_bytes=segment_bytes)
         await calls.topics.CreateTopic(
             CreateTopicRequest(topic=self.topic, partition_count=1, settings=settings)
         )
@@ -51,6 +51,21 @@ class Records:
             [result] = (await calls.produce.Publish(request)).results
             assert not result.HasField("error"), result
             self.acked[result.receipt.base_offset] = self.sent[-1]
+
+    async def publish_many(self, calls: Any, count: int) -> None:
+        """Publishes so many in one request."""
+        values = [
+            b"%d:" % number + b"." * 20 for number in range(len(self.sent), len(self.sent) + count)
+        ]
+        self.sent += values
+        request = PublishRequest(
+            topic=self.topic, records=[Record(value=value) for value in values]
+        )
+        for result, value in zip(
+            (await calls.produce.Publish(request)).results, values, strict=True
+        ):
+            assert not result.HasField("error"), result
+            self.acked[result.receipt.base_offset] = value
 
     async def check(self, calls: Any) -> None:
         """Fails unless what was answered is there, in its place, and all in order and once."""
