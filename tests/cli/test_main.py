@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from cli.conftest import Command
@@ -100,3 +103,14 @@ def test_the_server_may_be_given_by_the_environment(
 ) -> None:
     monkeypatch.setenv("LOGBROKER_SERVER", NOWHERE)
     assert NOWHERE in command("broker", "describe").err
+
+
+@pytest.mark.slow
+def test_a_broker_starts_without_the_other_commands():
+    program = "import sys; from logbroker.cli.main import run; run(['serve', '--help']); "
+    program += "sys.exit('logbroker.cli.client_commands' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert "--data-dir" in done.stdout

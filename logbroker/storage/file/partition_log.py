@@ -9,6 +9,7 @@ could be woken. What waits for the disk, fdatasync above all, runs in threads.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -259,14 +260,12 @@ class FilePartitionLog:
         return segment
 
     def _seal(self) -> None:
-        """Ends the active segment. Its indexes are saved after the next flush."""
+        """Ends the active segment. The next flush cuts it; its indexes are saved after that."""
         segment = self._segments.active
         assert segment
         assert segment.contents
-        try:
-            segment.cut_spare(self._files, self._disk)
-        except LogbrokerError as error:
-            log.warning("spare room not cut", reason=error.reason, **self._names())
+        if segment.has_spare:
+            segment.file.written += 1  # until it is cut there is something to flush
         segment.last_append_time_ms = segment.contents.last_append_time_ms
         segment.latest = None
         self._sealing.append(segment)
@@ -284,6 +283,8 @@ class FilePartitionLog:
         target, sealed = self._segments.next_offset, list(self._sealing)
         has_new_names, self._has_new_names = self._has_new_names, False
         try:
+            for full in sealed:
+                await self._cut_spare(full)
             for segment in (*sealed, self._segments.active):
                 if segment:
                     await self._sync(segment)
@@ -307,6 +308,22 @@ class FilePartitionLog:
             except LogbrokerError as error:
                 if not (lacks_descriptor(error) and self._files.close_one()):
                     raise
+
+    async def _cut_spare(self, segment: Segment) -> None:
+        """Cuts off what lies behind the last batch of a sealed segment.
+
+        In a thread: while an fdatasync of much data runs, this waits for it.
+        """
+        if not segment.has_spare or segment.file.is_removed:
+            return
+        truncate = partial(self._disk.truncate, size=segment.size_bytes)
+        try:
+            with self._files.held(segment.file) as descriptor:
+                await self._threads.sync(truncate, descriptor)
+        except LogbrokerError as error:
+            log.warning("spare room not cut", reason=error.reason, **self._names())
+        else:
+            segment.note_cut()
 
     async def _sync(self, segment: Segment) -> None:
         file = segment.file

@@ -126,15 +126,24 @@ class Segment:
         if end - position <= LATEST_BYTES:
             self.latest = Latest(header.base_offset, next_offset, encoded + records)
 
+    @property
+    def has_spare(self) -> bool:
+        """Whether something lies behind the last batch: zeros, or what a failed write left."""
+        return self.file_bytes > self.size_bytes or self._is_torn
+
     def cut_spare(self, files: OpenFiles, disk: Disk) -> None:
         """Cuts off what lies behind the last batch."""
-        if self.file_bytes > self.size_bytes or self._is_torn:
+        if self.has_spare:
             self._cut(files.descriptor(self.file), disk)
+
+    def note_cut(self) -> None:
+        """Takes note that it was cut off."""
+        self.file_bytes, self._is_torn = self.size_bytes, False
 
     def _cut(self, descriptor: int, disk: Disk) -> None:
         self.file.written += 1
         disk.truncate(descriptor, self.size_bytes)
-        self.file_bytes, self._is_torn = self.size_bytes, False
+        self.note_cut()
 
     def _make_room(self, descriptor: int, end: int, disk: Disk, config: LogConfig) -> None:
         step = min(max(self.file_bytes, FIRST_STEP_BYTES), LAST_STEP_BYTES)

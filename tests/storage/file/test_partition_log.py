@@ -1,10 +1,13 @@
 """One partition's log: rolling, retention, group commit, reading while files go (C15, C17)."""
 
 import asyncio
+from threading import Event, current_thread
 
 from logbroker.config import Durability, LogConfig
 from logbroker.errors import DataLossError, OffsetOutOfRangeError
 from logbroker.storage.engine import Bounds
+from logbroker.storage.file.disk import Disk
+from logbroker.storage.file.inspection import verify
 from logbroker.testing.engine_contract import (
     EVERYTHING,
     PARTITION,
@@ -48,6 +51,67 @@ def test_a_segment_rolls_by_age_without_traffic(place, run):
             await log.append(batch_of("c"))
             assert [int(path.stem) for path in place.files()] == [0, 2]
             assert await values_from(log, 0) == ["a", "b", "c"]
+
+    run(test)
+
+
+class WatchedDisk(Disk):
+    """Knows in which threads files were cut, and can hold up one fdatasync."""
+
+    def __init__(self, held_sync=0):
+        self.cutters = []
+        self.is_syncing, self.goes_on = Event(), Event()
+        self._held_sync = held_sync
+        self.count = 0
+
+    def truncate(self, descriptor, size):
+        self.cutters.append(current_thread())
+        super().truncate(descriptor, size)
+
+    def sync(self, descriptor):
+        self.count += 1
+        if self.count == self._held_sync:
+            self.is_syncing.set()
+            assert self.goes_on.wait(30)
+        super().sync(descriptor)
+
+
+def batch_bytes(path):
+    return path.read_bytes().rstrip(b"\0")
+
+
+def test_a_roll_leaves_the_cutting_to_a_thread_of_the_flush(place, run):
+    async def test():
+        disk = WatchedDisk()
+        async with place.log(disk, segment_bytes=4_096) as log:
+            for value in LARGE:
+                await log.append(batch_of(value))
+            await place.flushed(log)
+            sealed = place.files()[:-1]
+            assert [len(batch_bytes(path)) for path in sealed] == [
+                path.stat().st_size for path in sealed
+            ]
+            assert len(disk.cutters) >= len(sealed)
+            assert current_thread() not in disk.cutters
+
+    run(test)
+
+
+def test_a_segment_that_is_sealed_during_a_flush_is_cut_by_the_next_one(place, run):
+    async def test():
+        disk = WatchedDisk(held_sync=2)  # of the second segment
+        async with place.log(disk, segment_bytes=4_096) as log:
+            disk.count = 0
+            first = [log.append(batch_of("v" * 4_000)), log.append(batch_of("v" * 3_000))]
+            await asyncio.to_thread(disk.is_syncing.wait, 30)
+            later = log.append(batch_of("v" * 4_000))
+            disk.goes_on.set()
+            await asyncio.gather(*first, later)
+            await place.flushed(log)
+            second = place.files()[1]
+            assert second.stat().st_size == len(batch_bytes(second)) < 4_000
+        indexes = place.files(".index")
+        assert [verify(path, PARTITION.seed, disk).findings for path in indexes] == [[]] * 3
 
     run(test)
 
