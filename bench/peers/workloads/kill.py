@@ -81,8 +81,9 @@ class Kill:
             await wait_answer(client, filled, OLD)
             count = max(1, self._lab.scale.restart_bytes // OLD_SIZE)
             await client.publish(filled, OLD, OLD_SIZE, count=count)
-            for number in range(self._lab.scale.rounds + 1):
-                await client.ask("create", filled, topic=_topic(number), partitions=1)
+            measured = Subject(subject.system, subject.level, server.address)
+            for number in range(self._lab.scale.rounds + 1):  # some levels are a topic's own
+                await client.ask("create", measured, topic=_topic(number), partitions=1)
         finally:
             await asyncio.to_thread(server.stop)
         self._servers[subject] = self._lab.new_server(subject, "kill")
