@@ -2,7 +2,8 @@
 
     python -m tests.soak.idle ADDRESS SIZES
 
-Says `ready` once all have joined; ends after a line `end`, or with 1 when one of them ends.
+Says `ready` once all have joined and read what there is; ends after a line `end`, or with 1
+when one of them ends.
 """
 
 import asyncio
@@ -31,6 +32,8 @@ async def main(address: str, name: str) -> None:
             consumer = client.consumer(idle_group(group), topic)
             consumers.append(await stack.enter_async_context(consumer))
         reading = [asyncio.create_task(_read(consumer)) for consumer in consumers]
+        for group in range(sizes.idle_group_count):
+            await _wait_read(clients[0], idle_group(group))
         print("ready", flush=True)
         end = asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
         await asyncio.wait([end, *reading], return_when=asyncio.FIRST_COMPLETED)
@@ -42,6 +45,14 @@ async def main(address: str, name: str) -> None:
             [error] = [one for one in results if not isinstance(one, asyncio.CancelledError)][:1]
             print(f"an idle consumer has ended: {error!r}", file=sys.stderr, flush=True)
             sys.exit(1)
+
+
+async def _wait_read(client: Client, group: str) -> None:
+    async def is_behind() -> bool:
+        return (await client.admin.get_group(group)).lag > 0
+
+    while await is_behind():  # noqa: ASYNC110  # it is the broker that knows
+        await asyncio.sleep(0.2)
 
 
 async def _read(consumer: Consumer) -> None:

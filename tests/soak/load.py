@@ -9,6 +9,7 @@ connections a second are opened and never closed: 0, but in a test of the soak i
 
 import asyncio
 import json
+import os
 import sys
 
 from logbroker.client import Client
@@ -45,7 +46,8 @@ async def main(address: str, sizes: str, seed: str, leak: str) -> None:
 
 
 async def _hear_the_end(setting: Setting) -> None:
-    await asyncio.to_thread(sys.stdin.readline)
+    if not await asyncio.to_thread(sys.stdin.readline):
+        os._exit(1)  # whoever started it is dead, and perhaps the broker, too
     setting.is_over.set()
 
 

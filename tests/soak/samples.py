@@ -64,9 +64,7 @@ class Sampler:
         )
         self.samples.taken.append(taken)
         if len(self.samples.taken) % STATS_EVERY == 0:
-            stats = await self._client.admin.get_stats()
-            self.samples.last_stats = stats
-            self.samples.loop_lags_ms.append(float(str(stats["loop_lag_ms"])))
+            await self._take_stats()
         return taken
 
     async def sample_for(
@@ -77,6 +75,15 @@ class Sampler:
         while (begun := time.monotonic()) < end:
             told(await self.sample())
             await asyncio.sleep(max(begun + every_s - time.monotonic(), 0))
+
+    async def _take_stats(self) -> None:
+        try:
+            stats = await self._client.admin.get_stats()
+        except LogbrokerError as error:
+            self.samples.errors.append(f"no stats: {error!r}")
+            return
+        self.samples.last_stats = stats
+        self.samples.loop_lags_ms.append(float(str(stats["loop_lag_ms"])))
 
     async def _latency_ms(self) -> float:
         begun = time.perf_counter()

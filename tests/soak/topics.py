@@ -36,8 +36,16 @@ async def prepare(client: Client, sizes: Sizes) -> None:
             for number in range(sizes.idle_topic_count)
         )
     )
+    await asyncio.gather(*(_write_once(client, sizes, n) for n in range(sizes.idle_topic_count)))
     for order in ORDERS:
         settings_of = GroupSettings(order=Order(order), retry=RETRY)
         await client.admin.create_group(f"work-{order}", settings_of)
     for group in (WITNESS, REPLAY):
         await client.admin.create_group(group, GroupSettings(retry=RETRY))
+
+
+async def _write_once(client: Client, sizes: Sizes, number: int) -> None:
+    """Writes to each partition: what is kept of it is there before anything is measured."""
+    async with client.producer(idle_topic(number)) as producer:
+        for partition in range(sizes.idle_partition_count):
+            await producer.send(b"first", partition=partition)
