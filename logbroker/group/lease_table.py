@@ -11,7 +11,9 @@ from logbroker.group.deadlines import Deadlines
 from logbroker.record.offset_ranges import OffsetRanges, Range
 
 ENDED_LEASES = 1_000
-"""How many of a ledger are remembered."""
+"""How many of a ledger are remembered..."""
+ENDED_LEASES_IN_ALL = 50_000
+"""... and of all ledgers together: there may be very many, and one takes some 300 bytes."""
 
 
 class Lease:
@@ -53,15 +55,41 @@ class MemberLeases:
         """Leases on a suspect."""
 
 
+class EndedLeases:
+    """Those of all ledgers that are remembered, the one that ended first goes first."""
+
+    def __init__(self, most: int = ENDED_LEASES_IN_ALL) -> None:
+        self._most = most
+        self._homes: OrderedDict[Lease, OrderedDict[int, Lease]] = OrderedDict()
+        """Where each is kept, by its ledger and token."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._homes)
+
+    def add(self, lease: Lease, home: OrderedDict[int, Lease]) -> None:
+        """Keeps one in `home`, with the others of its ledger; others may go for it."""
+        home[lease.token] = lease
+        self._homes[lease] = home
+        if len(home) > ENDED_LEASES:
+            _, oldest = home.popitem(last=False)
+            self._homes.pop(oldest, None)
+        if len(self._homes) > self._most:
+            oldest, its_home = self._homes.popitem(last=False)
+            its_home.pop(oldest.token, None)
+
+
 class LeaseTable:
     """The leases of a ledger, by token."""
 
-    def __init__(self) -> None:
+    def __init__(self, all_ended: EndedLeases | None = None) -> None:
         self.count = 0
         """How many records are leased."""
         self._leases: dict[int, Lease] = {}
         self._by_member: dict[str, MemberLeases] = {}
         self._ended: OrderedDict[int, Lease] = OrderedDict()
+        self._all_ended = all_ended or EndedLeases()
         self._deadlines = Deadlines()
 
     def get(self, token: int) -> Lease | None:
@@ -164,6 +192,4 @@ class LeaseTable:
         if not of_member.leases:
             del self._by_member[lease.member]
         self._deadlines.drop(lease.token)
-        self._ended[lease.token] = lease
-        if len(self._ended) > ENDED_LEASES:
-            self._ended.popitem(last=False)
+        self._all_ended.add(lease, self._ended)

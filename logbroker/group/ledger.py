@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from logbroker.errors import ConflictError, InvalidError
 from logbroker.group.dispatch import MANY, choose
-from logbroker.group.lease_table import Lease
+from logbroker.group.lease_table import EndedLeases, Lease
 from logbroker.group.ledger_events import (
     Acknowledged,
     Committed,
@@ -62,13 +62,17 @@ class Ledger:
         *,
         is_parked_from_birth: bool = False,
         parks_exhausted: bool = False,
+        ended_leases: EndedLeases | None = None,
     ) -> None:
         """Begins at 0. `is_parked_from_birth`: of a dead-letter topic, for its own group.
 
         `parks_exhausted`: of a dead-letter topic, for another group that reads it as any
         topic. What is exhausted in a dead-letter topic is parked, whatever the policy says.
+        `ended_leases` are those of all ledgers; None: there is no other.
         """
-        self.state = LedgerState(is_parked_from_birth=is_parked_from_birth)
+        self.state = LedgerState(
+            is_parked_from_birth=is_parked_from_birth, ended_leases=ended_leases
+        )
         self._parks_exhausted = parks_exhausted or is_parked_from_birth
         self._settings = settings
         self.state.has_keys(settings.order is Order.KEY)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from logbroker.group.deliveries import Deliveries
 from logbroker.group.key_order import KeyOrder
 from logbroker.group.last_failures import Failure, LastFailures
-from logbroker.group.lease_table import Lease, LeaseTable
+from logbroker.group.lease_table import EndedLeases, Lease, LeaseTable
 from logbroker.group.ledger_events import (
     Acknowledged,
     Committed,
@@ -79,7 +79,9 @@ class Counters(NamedTuple):
 class LedgerState:
     """Changes by `apply` alone, live and at replay alike."""
 
-    def __init__(self, *, is_parked_from_birth: bool = False) -> None:
+    def __init__(
+        self, *, is_parked_from_birth: bool = False, ended_leases: EndedLeases | None = None
+    ) -> None:
         self.is_parked_from_birth = is_parked_from_birth
         self.keys: KeyOrder | None = None
         self.counters = Counters()
@@ -111,7 +113,7 @@ class LedgerState:
             FailuresRestored: self._failures_restored,
             LastFailuresRestored: self._last_failures_restored,
         }
-        self.leases = LeaseTable()
+        self.leases = LeaseTable(ended_leases)
         self._begin_at(0)
 
     def apply(self, event: LedgerEvent, now: Moment) -> None:

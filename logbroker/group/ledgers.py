@@ -16,6 +16,7 @@ from logbroker.group.group_events import (
     TopicAttached,
     TopicDetached,
 )
+from logbroker.group.lease_table import EndedLeases
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import Moment
 from logbroker.group.redrive import RedriveAdvanced, RedriveEnded, Redrives, RedriveStarted
@@ -29,6 +30,7 @@ class Ledgers:
     def __init__(self) -> None:
         self.catalog = GroupCatalog()
         self.redrives = Redrives()
+        self.ended_leases = EndedLeases()
         self._ledgers: dict[LedgerId, Ledger] = {}
         self._by_group: dict[str, dict[LedgerId, Ledger]] = {}
 
@@ -62,6 +64,7 @@ class Ledgers:
             parks_exhausted=any(
                 topic.topic_id == ledger_id.topic_id and topic.parks_exhausted for topic in topics
             ),
+            ended_leases=self.ended_leases,
         )
 
     def apply(self, event: Event, now: Moment) -> None:
