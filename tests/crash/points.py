@@ -108,6 +108,8 @@ class Stage:
         shutil.copytree(last.parent, self._before / "trash" / "half")
 
 
-def sample(points: list[Point], count: int, seed: int) -> list[Point]:
-    """Returns so many of them, another choice for each seed."""
-    return Random(seed).sample(points, min(count, len(points)))
+def sample(points: list[Point], seed: int) -> list[Point]:
+    """Returns one of them for each way to die, others for another seed."""
+    random = Random(seed)
+    by_death = ([point for point in points if point.death is death] for death in Death)
+    return [random.choice(found) for found in by_death if found]

@@ -3,11 +3,10 @@
 import pytest
 from cases.effort import IS_FULL
 
+from crash.dying_disk import Death
 from crash.operations import OPERATIONS
 from crash.points import Stage, sample
 
-POINTS = 3
-"""Of each operation, unless all are tried."""
 SEED = 11
 
 
@@ -17,8 +16,8 @@ SEED = 11
 async def test_what_was_confirmed_survives_a_death_at_each_call(tmp_path, operation):
     stage = Stage(operation, tmp_path)
     points = await stage.prepare()
-    assert len(points) > POINTS
-    for point in points if IS_FULL else sample(points, POINTS, SEED):
+    assert len(points) > len(Death)
+    for point in points if IS_FULL else sample(points, SEED):
         try:
             await stage.die_at(point)
         except BaseException as error:
