@@ -1,13 +1,20 @@
 """The journal: what is appended is replayed, in whole batches, from the last snapshot on."""
 
+import errno
+import os
+
 import pytest
 
-from logbroker.config import LogConfig
-from logbroker.errors import DataLossError, ExhaustedError
+from logbroker.config import LogConfig, StorageConfig
+from logbroker.errors import DataLossError, ExhaustedError, UnavailableError
 from logbroker.record.partition_id import PartitionId
+from logbroker.storage.file.disk import failure
+from logbroker.storage.file.engine import FileEngine
+from logbroker.storage.file.paths import LOG
 from logbroker.storage.journal import SNAPSHOT_EVERY, Journal
 from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
+from logbroker.testing.faulty_disk import FaultyDisk
 
 NAME = "__test"
 
@@ -79,6 +86,35 @@ async def test_a_stop_between_a_snapshot_and_its_trim_costs_nothing():
     await journal.append([b"2"])
     assert log.bounds().log_start_offset == 0
     assert await replayed(engine) == [b"one", b"2"]
+
+
+class ForgetfulDisk(FaultyDisk):
+    """A disk that can lose its power, and whose segments cannot be synced from some time on."""
+
+    cannot_sync = False
+
+    def sync(self, descriptor):
+        if self.cannot_sync and os.readlink(f"/proc/self/fd/{descriptor}").endswith(LOG):
+            raise failure(OSError(errno.EIO, "as ordered"), "fdatasync")
+        super().sync(descriptor)
+
+
+async def test_a_snapshot_that_the_disk_did_not_keep_has_trimmed_nothing(tmp_path):
+    config, clock = StorageConfig(data_dir=tmp_path / "data"), ManualClock()
+    disk = ForgetfulDisk(config.data_dir)
+    config.data_dir.mkdir()
+    engine = await FileEngine.start(config, clock, disk)
+    journal, _ = await opened(engine)
+    await journal.append([b"1", b"2"])
+    disk.cannot_sync = True
+    with pytest.raises(UnavailableError):
+        await journal.snapshot([b"1+2"])
+    disk.lose_power()
+    await engine.close()
+    engine = await FileEngine.start(config, clock)
+    journal, _ = await opened(engine)
+    assert await journal.replay() == [b"1", b"2"]
+    await engine.close()
 
 
 async def test_a_snapshot_is_wanted_after_many_events():
