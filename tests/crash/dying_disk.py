@@ -6,12 +6,16 @@ so n and n + 1 are what is left before it and after it.
 
 import os
 import signal
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
 
 from logbroker.testing.faulty_disk import FaultyDisk
+
+LINGERS_S = 0.05
+"""A sync takes its time: who answers before it is over has answered when the process dies."""
 
 
 class Death(StrEnum):
@@ -73,6 +77,8 @@ class DyingDisk(FaultyDisk):
                 self.calls.append(call)
                 self._left -= 1
                 if self._left == 0:
+                    if call == "sync":
+                        time.sleep(LINGERS_S)
                     self._die()
         super()._enter(call, grows=grows)
 
