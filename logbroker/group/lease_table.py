@@ -15,6 +15,9 @@ ENDED_LEASES = 1_000
 ENDED_LEASES_IN_ALL = 50_000
 """... and of all ledgers together: there may be very many, and one takes some 300 bytes."""
 
+NOTHING = OffsetRanges()
+"""What all of them hold: many are remembered."""
+
 
 class Lease:
     """One delivery to one member."""
@@ -192,4 +195,5 @@ class LeaseTable:
         if not of_member.leases:
             del self._by_member[lease.member]
         self._deadlines.drop(lease.token)
+        lease.held = NOTHING
         self._all_ended.add(lease, self._ended)

@@ -3,6 +3,7 @@
 from logbroker.group.group_events import InLedger, LedgerId
 from logbroker.group.lease_table import (
     ENDED_LEASES,
+    NOTHING,
     EndedLeases,
     Lease,
     LeaseTable,
@@ -27,6 +28,20 @@ def test_of_a_ledger_the_last_ones_are_remembered():
     assert table.ended(2 * ENDED_LEASES - 1) is None
     last = [table.ended(2 * ENDED_LEASES), table.ended(3 * ENDED_LEASES - 1)]
     assert all(lease.has_acknowledged(lease.token, lease.token + 1) for lease in last)
+
+
+def test_what_is_remembered_of_one_is_what_it_was_given_and_has_lost():
+    table = LeaseTable()
+    table.grant(Lease(1, "a", ((0, 5), (7, 9)), 30_000, is_suspect=False))
+    table.settle(1, [(0, 4)])
+    table.lose(1, [(4, 5)])
+    table.settle(1, [(7, 9)])
+    lease = table.ended(1)
+    assert table.get(1) is None
+    assert lease.held is NOTHING
+    assert not NOTHING
+    asked = [(0, 4), (7, 9), (0, 5), (4, 5), (5, 6)]
+    assert [lease.has_acknowledged(*one) for one in asked] == [True, True, False, False, False]
 
 
 def test_of_all_ledgers_together_no_more_than_the_limit():

@@ -23,7 +23,7 @@ from logbroker.testing.running_broker import BrokerProcess
 
 from .account import Account
 from .samples import Sample, Sampler, Samples
-from .sizes import MIB, SIZES
+from .sizes import MIB, PATIENCE_MS, SIZES
 from .verdict import Verdict, shown, verdict_of
 
 ROOT = Path(__file__).parents[2]
@@ -96,7 +96,7 @@ async def soak(
         _tell(
             f"{sizes.idle_consumer_count} idle consumers have joined; it goes on for {seconds:g} s"
         )
-        async with Client(broker.address, timeout_ms=30_000) as client:
+        async with Client(broker.address, timeout_ms=PATIENCE_MS) as client:
             sampler = Sampler(client, broker.pid)
             teller = LiveLine(seconds)
             await sampler.sample_for(seconds, sizes.sample_every_s, teller.tell)

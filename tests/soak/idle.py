@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 
 from logbroker.client import Client, Consumer
 
-from .sizes import SIZES
+from .sizes import PATIENCE_MS, SIZES
 from .topics import idle_group, idle_topic
 
 
@@ -21,7 +21,7 @@ async def main(address: str, name: str) -> None:
     sizes = SIZES[name]
     async with AsyncExitStack() as stack:
         clients = [
-            await stack.enter_async_context(Client(address, timeout_ms=60_000))
+            await stack.enter_async_context(Client(address, timeout_ms=PATIENCE_MS))
             for _ in range(sizes.idle_channel_count)
         ]
         consumers = []

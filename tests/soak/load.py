@@ -17,13 +17,13 @@ from logbroker.client import Client
 from . import members, producing, upsets
 from .account import GROUPS, WITNESS, WORK, WORKING_GROUPS
 from .setting import Setting
-from .sizes import SIZES
+from .sizes import PATIENCE_MS, SIZES
 from .topics import prepare
 
 
 async def main(address: str, sizes: str, seed: str, leak: str) -> None:
     """Loads the broker until it is told to end."""
-    async with Client(address, timeout_ms=30_000) as client:
+    async with Client(address, timeout_ms=PATIENCE_MS) as client:
         setting = Setting(client, address, SIZES[sizes], int(seed))
         await prepare(client, setting.sizes)
         print("ready", flush=True)

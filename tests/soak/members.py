@@ -13,6 +13,7 @@ from logbroker.record.offset_ranges import OffsetRanges
 
 from .account import REPLAY, WITNESS, WORK, WORKING_GROUPS
 from .setting import Setting
+from .sizes import PATIENCE_MS
 
 ROOT = Path(__file__).parents[2]
 FAIL_EVERY, REJECT_EVERY = 97, 1_009
@@ -78,7 +79,7 @@ async def be_killed(setting: Setting) -> None:
         )  # fmt: skip
         try:
             assert process.stdout
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_MS / 1_000):
                 is_joined = await process.stdout.readline()
             setting.account.done["killed" if is_joined else "ended before it was killed"] += 1
             await setting.pause(1)

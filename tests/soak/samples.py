@@ -10,6 +10,8 @@ from pathlib import Path
 from logbroker.client import Client
 from logbroker.errors import LogbrokerError
 
+from .sizes import PATIENCE_MS
+
 STATS_EVERY = 5
 """Stats are asked for with each so many samples: they tell of the last 10 s."""
 
@@ -88,7 +90,7 @@ class Sampler:
     async def _latency_ms(self) -> float:
         begun = time.perf_counter()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_MS / 1_000):
                 await self._producer.publish(b"probe")
         except (LogbrokerError, TimeoutError) as error:
             self.samples.errors.append(f"a publish failed: {error!r}")

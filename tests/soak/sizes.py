@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from .growth import Bound
 
 MIB = 1 << 20
+PATIENCE_MS = 120_000
+"""How long a call may take: that it is slow is for the figures to tell, not for an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ SMALL = Sizes(
     member_life_s=3,
     upset_every_s=3,
     sample_every_s=0.25,
-    drain_s=60,
+    drain_s=180,
     bounds={
         "RSS": Bound(per_hour=64 * MIB, least=64 * MIB),
         "open files": Bound(per_hour=20, least=25),

@@ -9,14 +9,14 @@ import pytest
 
 from .members import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def soak(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "tests.soak", "--sizes", "small", *arguments],
         capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=280, check=False,
+        timeout=580, check=False,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from .account import ORDERS, REPLAY, WITNESS, WORK
 from .sizes import Sizes
 
 RETRY = RetryPolicy(initial_ms=100, max_ms=1_000, max_failures=3)
-SEGMENT_BYTES = 256 << 10
+SEGMENT_BYTES = 64 << 10
 """Small: they roll often."""
 
 
