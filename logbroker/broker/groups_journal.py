@@ -22,6 +22,8 @@ from logbroker.storage.engine import Engine
 from logbroker.storage.journal import Journal
 from logbroker.topic.names import GROUPS_TOPIC
 
+MOST_LATER = 10_000
+"""So many events wait for a disk that is full; then their deliveries are not counted."""
 LATER_MS = 10
 """The longest that what nothing waits for stays out of the journal: mostly an answer comes first,
 and both share a flush."""
@@ -74,14 +76,17 @@ class GroupsJournal:
         return self._so_far
 
     def flush(self) -> None:
-        """Writes what was kept for later."""
+        """Writes what was kept for later; where the disk does not take it, with what comes next."""
         if not self._later:
             return
         written, self._later = self._later, []
         try:
             self._append(written)
         except LogbrokerError as error:
-            log.warning("deliveries not journaled", reason=error.reason, count=len(written))
+            if self.failure is None and len(written) <= MOST_LATER:
+                self._later = written
+            count = len(written) - len(self._later)
+            log.warning("deliveries not journaled", reason=error.reason, dropped=count)
 
     @property
     def wants_snapshot(self) -> bool:

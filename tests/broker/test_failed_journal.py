@@ -124,6 +124,30 @@ async def test_what_a_failed_fsync_leaves_open_is_never_acknowledged(tmp_path, l
         assert done.error is None or not loses_power
 
 
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+async def test_a_delivery_that_could_not_be_journaled_at_once_is_counted_after_a_crash(
+    tmp_path, code
+):
+    """It was dropped, so the number of the next one came twice."""
+    disk, spec = FaultyDisk(tmp_path), LeaseSpec(group="g", topics=("a",))
+    async with broker_in(tmp_path, disk) as broker:
+        await broker.create_topic("a", 1, TopicSettings())
+        await broker.produce("a", "", 0, batch_of(b"v"))
+        await broker.create_group("g", GroupSettings(order=Order.NONE))
+        deliveries = []
+        for cause in (Cause.RELEASE, Cause.RELEASE, Cause.RETRY):
+            deliveries.append(await broker.lease(spec))
+            if len(deliveries) == 2:
+                disk.fail("write", code)
+            await broker.clock.advance(50)
+            await broker.settle("g", [Settlement(deliveries[-1].token, 0, 1, cause)])
+        disk.kill()
+    async with broker_in(tmp_path, None) as broker:
+        await broker.clock.advance(60_000)
+        deliveries.append(await broker.lease(spec))
+    assert [found.runs[0].deliveries for found in deliveries] == [1, 2, 3, 4]
+
+
 @asynccontextmanager
 async def leased(clock):
     """Yields a broker, its journal, a member, and the token of its lease on ten records."""
