@@ -23,6 +23,7 @@ from .simulation import Result, simulate
 
 AGAIN = "PYTHONPATH=tests .venv/bin/python -m simulation --seed {}"
 SHOWN_FAULTS = 5
+SAID_EVERY = 100
 RUNS_PER_PROCESS = 400
 
 
@@ -66,6 +67,11 @@ def _run_all(console: Console, seeds: range) -> int:
                 _show_faults(progress.console, result, SHOWN_FAULTS)
                 progress.console.print(f"    {AGAIN.format(result.seed)}", highlight=False)
             progress.advance(bar)
+            done = result.seed - seeds.start + 1
+            if not console.is_terminal and done % SAID_EVERY == 0:
+                console.print(
+                    f"{done:,} of {len(seeds):,} seeds, {time.monotonic() - begun:,.0f} s"
+                )
     seconds = time.monotonic() - begun
     console.print(_table(totals))
     rate = len(seeds) / seconds

@@ -47,6 +47,8 @@ class SimulatedDisk(Disk):
         self._random = random
         self._counts = counts
         self._trace = trace
+        self.on_write: Callable[[], None] = lambda: None
+        """Called after every write, which is not synced then."""
         self._is_dead = False
         self._files: dict[int, File] = {}
         self._paths: dict[int, str] = {}
@@ -95,6 +97,7 @@ class SimulatedDisk(Disk):
                 self._counts["writes torn"] += 1
             raise
         file.change(Write(position, data))
+        self.on_write()
 
     def read(self, descriptor: int, size: int, position: int) -> bytes:
         """As Disk."""

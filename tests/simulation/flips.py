@@ -9,6 +9,7 @@ from random import Random
 from history.events import Place
 
 from logbroker.record.partition_id import PartitionId
+from logbroker.storage.file import paths
 from logbroker.storage.file.recovery import scan
 from logbroker.storage.file.walk import Walked
 
@@ -42,6 +43,19 @@ def flip(platter: Platter, random: Random, topics: dict[str, str]) -> list[Place
         Place(topic, partition.partition, offset)
         for offset in range(chosen.base_offset, chosen.next_offset)
     ]
+
+
+def flip_index(platter: Platter, random: Random) -> bool:
+    """Flips a bit of some index file, which must not matter; returns whether there is one."""
+    suffixes = paths.INDEX, paths.TIME_INDEX
+    files = [file for path, file in platter.files() if path.endswith(suffixes) and file.durable]
+    if not files:
+        return False
+    file = random.choice(files)
+    size = min(len(file.durable), len(file.content))
+    if size:
+        _flip(file, random.randrange(size), 1 << random.randrange(8))
+    return size > 0
 
 
 def _flip(file: File, position: int, bit: int) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,11 @@ ADDRESS = "127.0.0.1:9470"
 DATA_DIR = Path("/data")
 START_AGAIN_S = 1.0
 STARTS = 100
+WRITE_S = 2.0
+UNSYNCED_S = 0.0, 0.004
+"""After a write: about as long as it takes to be synced, answered and read."""
+START_S = 0.0, 0.05
+"""When a broker dies that does not live to serve: it starts in about 20 ms."""
 
 
 class Ending(StrEnum):
@@ -44,6 +48,8 @@ class Machine:
         """Of each broker that has served."""
         self.on_end: Callable[[], None] = lambda: None
         """Called when a broker that has served is no more."""
+        self.dies_at_start = 0.0
+        """The chance that one does not live to serve."""
         self.on_serving: Callable[[Broker], None] = lambda _: None
         self._world = world
         self._storage = storage
@@ -62,22 +68,35 @@ class Machine:
             self._stop = asyncio.Event()
             self._take_new_disk()
             self._task = self._process.start(self._live(ready))
-            self._task.add_done_callback(lambda task: None)
-            await asyncio.wait({ready, self._task}, return_when=asyncio.FIRST_COMPLETED)
+            await self._wait_started(ready)
             if ready.done():
                 self.broker = ready.result()
                 self.first_tokens.append(self.broker._groups._next_token)
                 self._world.tell("broker serves", self.first_tokens[-1])
                 self.on_serving(self.broker)
                 return
-            with suppress(LogbrokerError, ExceptionGroup):
-                self._task.result()
-            self._world.counts["starts that failed"] += 1
-            self._world.tell("broker does not start", repr(self._task.exception()))
-            self.disk.kill()
-            self._process.kill()
+            if self._task.done():
+                self._note_failed_start(self._task.exception())
+            else:
+                self._world.counts["brokers killed as they started"] += 1
+            await self.end(self._world.random.choice([Ending.KILL, Ending.POWER]))
             await asyncio.sleep(START_AGAIN_S)
         raise AssertionError("the broker does not start")
+
+    async def _wait_started(self, ready: asyncio.Future[Broker]) -> None:
+        """Returns when it serves, or has failed, or when its end comes before that."""
+        assert self._task
+        random = self._world.random
+        dies_s = random.uniform(*START_S) if random.random() < self.dies_at_start else None
+        started = {ready, self._task}
+        await asyncio.wait(started, timeout=dies_s, return_when=asyncio.FIRST_COMPLETED)
+
+    def _note_failed_start(self, error: BaseException | None) -> None:
+        self._world.counts["starts that failed"] += 1
+        self._world.tell("broker does not start", repr(error))
+        reasons = error.exceptions if isinstance(error, BaseExceptionGroup) else [error]
+        if not all(isinstance(reason, LogbrokerError) for reason in reasons):
+            self._world.broker_faults.append(f"the broker did not start: {reasons}")
 
     async def end(self, how: Ending) -> None:
         """Ends the broker that runs."""
@@ -101,6 +120,21 @@ class Machine:
         if self.broker:
             self.broker = None
             self.on_end()
+
+    async def wait_write(self) -> None:
+        """Returns some moments after the next write, when it may not be synced; or gives up."""
+        loop = asyncio.get_running_loop()
+        written = loop.create_future()
+
+        def note() -> None:
+            if not written.done():
+                written.set_result(None)
+
+        disk = self.disk
+        disk.on_write = note
+        await asyncio.wait({written}, timeout=WRITE_S)
+        disk.on_write = lambda: None
+        await asyncio.sleep(self._world.random.uniform(*UNSYNCED_S))
 
     def _take_new_disk(self) -> None:
         """Gives the next process descriptors of its own on the same disk, in the same state."""

@@ -17,7 +17,7 @@ from logbroker.errors import LogbrokerError
 from logbroker.topic.topic import TopicSettings
 
 from .damaged import unacknowledged, without
-from .flips import flip
+from .flips import flip, flip_index
 from .grouping import POLICY, Grouping
 from .log_watch import LogWatch
 from .machine import DATA_DIR, Ending, Machine
@@ -33,8 +33,12 @@ ORDERS, EVENTS = "orders", "events"
 """The topic that groups read, and the one that is followed by a reader of its own."""
 DOWN_S = 0.0, 2.0
 LOOK_S = 0.5
+WRITTEN_CHANCE = 0.7
+"""That the broker ends just behind a write."""
+INDEX_CHANCE = 0.3
+"""That a bit flips in an index, where there is one, and not in a log."""
 MOST_S = 2_000.0
-DRAIN_S = 600.0
+DRAIN_S = 120.0
 
 
 class Result(NamedTuple):
@@ -58,6 +62,8 @@ class Simulation:
         self.machine = Machine(world, storage, LogConfig(segment_bytes=plan.segment_bytes))
         self.machine.on_end = self._note_end
         self.machine.on_serving = self._watch_bounds
+        if Trouble.CRASHES in plan.troubles:
+            self.machine.dies_at_start = 0.2
         self.weather = Weather(world, self.machine)
         self.groups = [Grouping(world, ORDERS, order, plan) for order in plan.orders]
         self._lock = asyncio.Lock()
@@ -100,6 +106,7 @@ class Simulation:
                 self._is_over = True
                 await disturbing
                 self.weather.clear()
+                self.machine.dies_at_start = 0.0
                 await self._rest(operator)
                 members.cancel()
                 for group in self.groups:
@@ -167,6 +174,10 @@ class Simulation:
         await self.machine.start()
 
     def _flip(self) -> None:
+        if self.world.random.random() < INDEX_CHANCE:
+            is_done = flip_index(self.world.platter, self.world.random)
+            self.world.counts["bits of indexes flipped"] += is_done
+            return
         places = flip(self.world.platter, self.world.random, self._topic_ids)
         if places:
             self.world.counts["bits flipped"] += 1
@@ -189,6 +200,8 @@ class Simulation:
             match random.choice(troubles):
                 case Trouble.CRASHES:
                     async with self._lock:
+                        if random.random() < WRITTEN_CHANCE:
+                            await self.machine.wait_write()
                         await self._restart(random.choice(list(Ending)))
                 case Trouble.NETWORK:
                     await self.weather.network_episode()
