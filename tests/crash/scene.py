@@ -21,6 +21,8 @@ from logbroker.v1.topic_service_pb2 import CreateTopicRequest, GetTopicRequest, 
 TOPIC, GROUP = "a", "g"
 LETTERS = f"{TOPIC}.{GROUP}.dlq"
 VALUE_BYTES = 400
+LEASE_MS = 600_000
+"""No lease ends for a machine that is slow."""
 SEGMENT_BYTES = 4 << 10
 """Some nine records."""
 
@@ -136,7 +138,7 @@ async def committed_of(calls: Any, group: str = GROUP) -> int:
 
 async def lease(calls: Any, count: int = 100, group: str = GROUP) -> Any:
     """Returns what the group may have now, as a LeaseResponse."""
-    request = pb.LeaseRequest(group=group, topics=[TOPIC], max_records=count)
+    request = pb.LeaseRequest(group=group, topics=[TOPIC], max_records=count, lease_ms=LEASE_MS)
     return await calls.consume.Lease(request)
 
 
