@@ -5,7 +5,6 @@ in `partition` order a ledger is looked into by the owner of its partition alone
 a dead-letter partition belongs to whom its source partition belongs
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,8 +18,8 @@ from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import Range
 from logbroker.topic.catalog import TopicCatalog
 
-ENDED_TOKENS = 10_000
-"""How many tokens are known of leases that are over, at least."""
+FEW_TOKENS = 1_000
+"""Up to so many it is not looked which of them nobody remembers."""
 
 
 class Sizes(NamedTuple):
@@ -57,9 +56,9 @@ class LiveGroup:
         self._places: dict[LedgerId, TopicPartition] = {}
         """The same, the other way round."""
         self._with_suspects: set[LedgerId] = set()
-        self._ledger_ids: OrderedDict[int, LedgerId] = OrderedDict()
+        self._ledger_ids: dict[int, LedgerId] = {}
         """By token."""
-        self._prune_at = 2 * ENDED_TOKENS
+        self._prune_at = FEW_TOKENS
         self.refresh()
 
     def refresh(self) -> None:
@@ -173,9 +172,9 @@ class LiveGroup:
         self, ledger_id: LedgerId, token: int, name: str, record_count: int, *, is_suspect: bool
     ) -> None:
         """Takes note of a lease."""
-        self._ledger_ids[token] = ledger_id
-        if len(self._ledger_ids) > self._prune_at:
+        if len(self._ledger_ids) >= self._prune_at:
             self._prune()
+        self._ledger_ids[token] = ledger_id
         if holding := self.holdings.get(name):
             holding.granted(token, record_count, is_suspect=is_suspect)
         if is_suspect:  # nobody else need be free for it
@@ -229,12 +228,11 @@ class LiveGroup:
         return self._by_place.get(one, [])
 
     def _prune(self) -> None:
-        live = {
-            token
-            for ledger in self._state.of(self.group).values()
-            for token in (lease.token for lease in ledger.state.leases.all())
-        }
-        for token in list(self._ledger_ids)[:-ENDED_TOKENS]:
-            if token not in live:
-                del self._ledger_ids[token]
-        self._prune_at = len(self._ledger_ids) + 2 * ENDED_TOKENS
+        """Forgets the tokens of leases that their ledgers have forgotten."""
+        known: dict[int, LedgerId] = {}
+        for token, ledger_id in self._ledger_ids.items():
+            ledger = self._state.get(ledger_id)
+            if ledger and ledger.state.leases.knows(token):
+                known[token] = ledger_id
+        self._ledger_ids = known
+        self._prune_at = 2 * len(known) + FEW_TOKENS

@@ -103,6 +103,10 @@ class LeaseTable:
         """Returns the lease if it ended a while ago."""
         return self._ended.get(token)
 
+    def knows(self, token: int) -> bool:
+        """Returns whether there is such a lease, or was a while ago."""
+        return token in self._leases or token in self._ended
+
     def of(self, member: str) -> list[Lease]:
         """Returns the leases of a member, the oldest first."""
         held = self._by_member.get(member)
