@@ -263,6 +263,9 @@ def main() -> None:
 
 
 async def _run(args: argparse.Namespace, directory: Path) -> str:
+    main_task = asyncio.current_task()
+    assert main_task
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main_task.cancel)
     bench = Bench(WORKLOADS[args.workload], Level(args.level), args.seconds, directory)
     async with bench.running():
         return report(*await bench.measure(), args.top)

@@ -1,10 +1,14 @@
 """Profiles of broker and client. What they find here means nothing."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
@@ -50,3 +54,33 @@ def test_a_process_that_is_not_told_to_writes_no_profile(tmp_path: Path) -> None
     assert '"error"' in child.ask("{}")
     child.end()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_profile_that_is_ended_leaves_no_process_and_no_data(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bench.profile", "publish-100", "--seconds", "60"]
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, cwd=ROOT, env=environ, stderr=subprocess.DEVNULL) as profile:
+        wait_until(lambda: len(_processes_in(tmp_path)) == 2)
+        wait_until(lambda: any(tmp_path.glob("*/data/topics/topic")))
+        profile.terminate()
+        assert profile.wait(60) != 0
+    wait_until(lambda: not _processes_in(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = monotonic() + 60
+    while not condition():
+        assert monotonic() < end
+        sleep(0.02)
+
+
+def _processes_in(directory: Path) -> list[str]:
+    """Returns the processes that were given something in this directory: broker and client."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if str(directory) in (line := file.read_text()):
+                found.append(line)
+    return found
