@@ -52,11 +52,11 @@ async def _hear_the_end(setting: Setting) -> None:
 
 
 async def _leak(setting: Setting, per_second: int) -> None:
-    kept = []
-    while await setting.pause(1 / per_second):
-        client = Client(setting.address)
-        await client.admin.get_broker()
-        kept.append(client)
+    kept: list[Client] = []
+    while await setting.pause(1):
+        opened = [Client(setting.address, timeout_ms=PATIENCE_MS) for _ in range(per_second)]
+        await asyncio.gather(*(client.admin.get_broker() for client in opened))
+        kept += opened
     for client in kept:
         await client.close()
 

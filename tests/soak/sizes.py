@@ -73,7 +73,7 @@ SMALL = Sizes(
         "open files": Bound(per_hour=20, least=25),
         "threads": Bound(per_hour=4, least=8),
     },
-    least_latency_ms=5_000,
+    least_latency_ms=PATIENCE_MS,
 )
 """For a run of seconds: caches are still filling then, and nothing is known of latencies."""
 SIZES = {"full": FULL, "small": SMALL}

@@ -33,6 +33,6 @@ def test_a_sound_broker_stands_it(tmp_path):
 
 
 def test_connections_that_are_never_closed_are_found():
-    ran = soak("--seconds", "20", "--leak", "8")
+    ran = soak("--seconds", "20", "--leak", "20")
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "open files grew: " in ran.stdout.partition("FAILED")[2]
