@@ -1,21 +1,10 @@
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
 
 from logbroker.cli.broker_log import LogLevel, configure_log
-
-
-@pytest.fixture(autouse=True)
-def _afterwards_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 def test_a_line_is_time_level_message_and_fields(capsys: pytest.CaptureFixture[str]) -> None:

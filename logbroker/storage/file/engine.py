@@ -91,6 +91,7 @@ class FileEngine:
             was_clean = _take_clean_marker(disk, data_dir)
             disk.make_directory(data_dir / paths.TOPICS)
             disk.make_directory(data_dir / paths.TRASH)
+            disk.sync_directory(data_dir)  # they may be there, and their names not durable
             engine = cls(config, clock, disk, threads, lock, was_clean=was_clean)
             engine._places |= await engine._machine.threads.run(_places, disk, data_dir)
             await engine._machine.threads.run(_empty_trash, disk, data_dir / paths.TRASH)

@@ -103,8 +103,18 @@ def _read_checkpoint(disk: Disk, directory: Path, partition: PartitionId) -> Che
     checkpoint = Checkpoint(
         topic=partition.topic, topic_id=partition.topic_id, partition=partition.partition
     )
-    disk.write_files(directory, {directory / paths.CHECKPOINT: checkpoint.encode()})
+    _write_first(disk, directory, checkpoint)
     return checkpoint
+
+
+def _write_first(disk: Disk, directory: Path, checkpoint: Checkpoint) -> None:
+    """Writes a partition's first checkpoint, behind which all names above it are durable.
+
+    Who made the directories may have failed, or died, before they were.
+    """
+    for above in (directory.parent, directory.parent.parent):
+        disk.sync_directory(above)
+    disk.write_files(directory, {directory / paths.CHECKPOINT: checkpoint.encode()})
 
 
 def _made_anew(disk: Disk, directory: Path, partition: PartitionId) -> Checkpoint:
@@ -120,7 +130,7 @@ def _made_anew(disk: Disk, directory: Path, partition: PartitionId) -> Checkpoin
     )
     if any(map(paths.is_ours, names)):
         log.error("checkpoint lost, made anew", path=str(directory / paths.CHECKPOINT))
-    disk.write_files(directory, {directory / paths.CHECKPOINT: checkpoint.encode()})
+    _write_first(disk, directory, checkpoint)
     return checkpoint
 
 
