@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from .report import ROWS
+from .report import FOUND, OTHER, ROWS, name_of
 from .simulation import Result, simulate
 
 AGAIN = "PYTHONPATH=tests .venv/bin/python -m simulation --seed {}"
@@ -62,6 +62,7 @@ def _run_all(console: Console, seeds: range) -> int:
         bar = progress.add_task("seeds", total=len(seeds))
         for result in _results(seeds):
             totals.update(result.counts)
+            totals.update(name_of(fault) for fault in result.faults)
             if result.faults:
                 failed.append(result.seed)
                 _show_faults(progress.console, result, SHOWN_FAULTS)
@@ -101,6 +102,9 @@ def _table(totals: Counter[str]) -> Table:
         table.add_section()
         for name in names:
             table.add_row(f"{title}: {name}" if title else name, f"{totals[name]:,}")
+    table.add_section()
+    for name in (*FOUND, OTHER):
+        table.add_row(f"found: {name}", f"{totals[name]:,}")
     return table
 
 

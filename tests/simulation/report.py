@@ -54,3 +54,19 @@ ROWS: dict[str, tuple[str, ...]] = {
         "duplicates answered",
     ),
 }
+
+FOUND: dict[str, tuple[str, ...]] = {
+    "lost": ("is lost", "given what is lost", "never delivered"),
+    "wrongly ordered": ("not in order", "not as it was produced", "behind {", "was through"),
+    "twice or a phantom": ("a phantom", "used again", "two records", "two live leases", "again"),
+}
+"""What faults are called, by words in them; a fault has the first name that fits."""
+OTHER = "anything else"
+
+
+def name_of(fault: str) -> str:
+    """Returns what kind of fault it is."""
+    for name, words in FOUND.items():
+        if any(word in fault for word in words):
+            return name
+    return OTHER

@@ -10,7 +10,7 @@ from cases.effort import effort
 
 from .simulation import simulate
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(effort(300, 7_200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(effort(900, 7_200))]
 
 FIRST_SEEDS = 41
 PER_TEST = effort(10, 40)
