@@ -33,6 +33,8 @@ ORDERS, EVENTS = "orders", "events"
 """The topic that groups read, and the one that is followed by a reader of its own."""
 DOWN_S = 0.0, 2.0
 LOOK_S = 0.5
+POWER_CHANCE = 0.5
+"""That the power goes soon after a broker was started again because a sync had failed."""
 WRITTEN_CHANCE = 0.7
 """That the broker ends just behind a write."""
 INDEX_CHANCE = 0.3
@@ -146,8 +148,11 @@ class Simulation:
                     self._watch_bounds(broker)
                     if broker.failed_journals() or broker.stats().failed_partition_count:
                         self.world.counts["brokers whose storage failed"] += 1
-                        how = self.world.random.choice([Ending.STOP, Ending.KILL])
-                        await self._restart(how)
+                        random = self.world.random
+                        await self._restart(random.choice([Ending.STOP, Ending.KILL]))
+                        if random.random() < POWER_CHANCE:  # what was only in memory is gone
+                            await asyncio.sleep(random.uniform(0, LOOK_S))
+                            await self._restart(Ending.POWER)
 
     def _watch_bounds(self, broker: Broker) -> None:
         if self.weather.was_full_lately:

@@ -236,6 +236,26 @@ def test_written_records_survive_a_loss_of_power_after_their_flush(place, run, d
     run(test)
 
 
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_partition_whose_directories_could_not_be_synced_at_first_survives_a_loss_of_power(
+    place, run, disk, after
+):
+    """The second try found them there, and nobody synced them: all records went with them."""
+
+    async def test():
+        async with place.engine(disk) as engine:
+            disk.fail("sync_directory", errno.EIO, after=after)
+            with pytest.raises(UnavailableError):
+                await engine.open(PARTITION, LogConfig())
+            log = await engine.open(PARTITION, LogConfig())
+            await log.append(batch_of("kept"))
+            disk.lose_power()
+        async with place.log() as log:
+            assert await values_from(log, 0) == ["kept"]
+
+    run(test)
+
+
 def test_a_trim_survives_a_loss_of_power(place, run, disk):
     async def test():
         async with place.log(disk) as log:
