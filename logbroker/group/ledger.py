@@ -354,8 +354,9 @@ class Ledger:
         as begun from then on.
         """
         state = self.state
-        free = state.taken.gaps(max(first, state.committed), end)
-        return [Skipped(tuple(free))] if free else []
+        first = max(first, state.committed)
+        free = OffsetRanges([*state.taken.gaps(first, end), *state.suspects.within(first, end)])
+        return [Skipped(tuple(free.ranges()))] if free else []
 
     # What an operator does
 

@@ -96,6 +96,19 @@ class Bench:
         return "".join(self.state.state_of(at).name[0] for at in range(self.high_watermark))
 
 
+@pytest.mark.parametrize("order", [Order.PARTITION, Order.NONE])
+def test_a_suspect_that_cannot_be_read_is_passed_over(order):
+    bench = Bench(high_watermark=6, order=order)
+    bench.lease(max_count=3)
+    bench.vanish()
+    assert list(bench.state.suspects) == [0, 1, 2]
+    bench.apply(bench.ledger.decide_skip(0, 5))
+    assert bench.state.committed == 5
+    assert not bench.state.suspects
+    assert not bench.state.marks
+    assert bench.lease("b") == ((5, 6),)
+
+
 def test_only_what_was_not_acknowledged_comes_again_after_a_restart():
     bench = Bench(11, order=Order.NONE)
     bench.lease()

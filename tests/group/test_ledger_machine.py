@@ -257,7 +257,7 @@ class LedgerMachine(RuleBasedStateMachine):
         end = min(first + 2, len(self.model.entries))
         self.apply(self.ledger.decide_skip(first, end))
         for at in range(first, end):
-            if self.model.entries[at].state is State.AVAILABLE:
+            if self.model.entries[at].state in (State.AVAILABLE, State.SUSPECT):
                 self.model.settle(at)
 
     @precondition(lambda self: self.model.held)

@@ -19,6 +19,7 @@ FAILED_ONCE = {
     3: "deliveries that the journal did not take at once were forgotten",
     4: "a bit that flipped in a segment that was scanned cost the batches behind it",
     98: "a directory that could not be synced at first was never synced",
+    363: "what a vanished member held was damaged before it came alone, and all stuck",
 }
 """Seeds that have found something, and what that was."""
 
