@@ -208,6 +208,8 @@ class Delivery:
             await self._recover(failed)
 
     async def _recover(self, error: LogbrokerError) -> None:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise asyncio.CancelledError  # TaskGroup before 3.13 lets the error go before `stop`
         if self._attempt == 0:
             log.warning(
                 "producer lost the broker, sends again what was not answered",

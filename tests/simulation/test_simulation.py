@@ -20,6 +20,7 @@ FAILED_ONCE = {
     4: "a bit that flipped in a segment that was scanned cost the batches behind it",
     98: "a directory that could not be synced at first was never synced",
     363: "what a vanished member held was damaged before it came alone, and all stuck",
+    1491: "a producer that was closed as its stream broke went on for good",
 }
 """Seeds that have found something, and what that was."""
 
