@@ -86,6 +86,22 @@ class LogWatch:
         self._bounds[partition] = found
         self.starts[partition] = max(self.starts[partition], start)
 
+    def known_bounds(self, partition: Partition) -> tuple[int, int]:
+        """Returns the log start offset and the high watermark, as far as they are known."""
+        start, high_watermark, _ = self._bounds.get(partition, (0, 0, 0))
+        return start, high_watermark
+
+    def bounds_answered(
+        self, partition: Partition, asked: tuple[int, int], start: int, high_watermark: int
+    ) -> None:
+        """An answer says so that was under way for a while; `asked` was known when it was asked."""
+        if start < asked[0] or high_watermark < asked[1]:
+            found = start, high_watermark
+            self.faults.append(f"bounds of {partition} went back from {asked} to {found}")
+        known = self.known_bounds(partition)
+        start, high_watermark = max(start, known[0]), max(high_watermark, known[1])
+        self.bounds(partition, start, high_watermark, high_watermark)
+
     # Commits
 
     def commit_asked(self, partition: Partition, offset: int) -> None:

@@ -82,6 +82,8 @@ class Following:
                 self._world.counts[f"readers that met {error.reason}"] += 1
 
     async def _starts(self, client: Client) -> dict[int, int]:
+        watch, places = self._watch, [(self._topic, one) for one in range(self._partition_count)]
+        asked = {place: watch.known_bounds(place) for place in places}
         try:
             found = await client.admin.get_offsets(GROUP, self._topic)
         except LogbrokerError as error:
@@ -91,8 +93,8 @@ class Following:
         starts = {}
         for one in found:
             partition = self._topic, one.partition
-            self._watch.bounds(
-                partition, one.log_start_offset, one.high_watermark, one.high_watermark
+            watch.bounds_answered(
+                partition, asked[partition], one.log_start_offset, one.high_watermark
             )
             if one.committed_offset is not None:
                 self._watch.known_to_end(partition, one.committed_offset, one.high_watermark)

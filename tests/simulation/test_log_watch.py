@@ -48,6 +48,15 @@ def test_what_is_trimmed_or_damaged_need_not_be_there():
     assert watch.faults == []
 
 
+def test_an_answer_that_was_under_way_may_be_older_than_what_is_known():
+    watch = good()
+    asked = watch.known_bounds(T)
+    watch.bounds(T, 1, 3, 3)
+    watch.bounds_answered(T, asked, 0, 2)
+    assert watch.faults == []
+    assert watch.known_bounds(T) == (1, 3)
+
+
 FAULTS = {
     "an acknowledged record is lost": (lambda watch: watch.check_log(log(b"0")), "is lost"),
     "a record that was shown is lost": (
@@ -68,6 +77,9 @@ FAULTS = {
     "a high watermark that goes back": (lambda watch: watch.bounds(T, 0, 1, 3), "went back"),
     "a log start that goes back": (
         lambda watch: (watch.bounds(T, 1, 2, 3), watch.bounds(T, 0, 2, 3)), "went back",
+    ),
+    "an answer older than its question": (
+        lambda watch: watch.bounds_answered(T, watch.known_bounds(T), 0, 1), "went back",
     ),
     "a high watermark beyond the end": (lambda watch: watch.bounds(T, 0, 5, 4), "bounds"),
     "a commit that is lost": (lambda watch: watch.committed(T, 0), "committed 0"),
