@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from history.calls_member import CallsMember
-from history.events import Cut, Ended, How, RedriveAsked, Reset
+from history.events import Cut, Ended, How, Received, RedriveAsked, Reset
 from history.script import Fate
 from history.wire_member import WireMember
 from history.worker_member import WorkerMember
@@ -129,7 +129,11 @@ class Grouping:
         """Asks for a redrive."""
         self.history.note(RedriveAsked())
         which = DeadLetterFilter(group=self.name, topic=self._topic, limit=limit)
-        started = await operator.ask_once(lambda: operator.client.admin.start_redrive(which))
+        admin = operator.client.admin
+        # A group reads a topic from its first member on; what was delivered proves one.
+        reads = any(isinstance(one.event, Received) for one in self.history.noted)
+        foreseen = [] if reads else ["TOPIC_NOT_FOUND"]
+        started = await operator.ask_once(lambda: admin.start_redrive(which), foreseen=foreseen)
         if started:
             self._world.counts["records redriven"] += started.selected_count
 

@@ -1,7 +1,7 @@
 """Whoever runs the broker: asks it things until it answers, whatever the network does."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from logbroker.client import Client
@@ -37,12 +37,17 @@ class Operator:
                 self._world.trace("asks again", error.reason)
                 await asyncio.sleep(AGAIN_S)
 
-    async def ask_once(self, call: Callable[[], Awaitable[T]]) -> T | None:
-        """Returns what the call does, or None if it could not be done now."""
+    async def ask_once(
+        self, call: Callable[[], Awaitable[T]], *, foreseen: Collection[str] = ()
+    ) -> T | None:
+        """Returns what the call does, or None if it could not be done now.
+
+        `foreseen`: reasons for which this call may be refused, besides those that pass.
+        """
         try:
             return await call()
         except LogbrokerError as error:
             is_foreseen = error.may_retry or isinstance(error, ConflictError | PreconditionError)
-            if not is_foreseen and error.reason not in ("OUTCOME_UNKNOWN", "GROUP_NOT_FOUND"):
+            if not is_foreseen and error.reason not in ("OUTCOME_UNKNOWN", *foreseen):
                 raise
             return None

@@ -21,6 +21,7 @@ FAILED_ONCE = {
     98: "a directory that could not be synced at first was never synced",
     363: "what a vanished member held was damaged before it came alone, and all stuck",
     1491: "a producer that was closed as its stream broke went on for good",
+    3238: "the simulation took a redrive before the first member for a fault",
 }
 """Seeds that have found something, and what that was."""
 
