@@ -245,6 +245,7 @@ class Leasing:
                 run = await partition_log.read(first, FETCH_BYTES)
             except DataLossError as error:
                 self._skip(ledger_id, ledger, first, int(error.details["next_offset"]))
+                ledger.pass_over_keys(int(error.details["next_offset"]))
                 return False
             except OffsetOutOfRangeError:
                 return False
@@ -254,6 +255,7 @@ class Leasing:
             for header in _headers(run.batches, seed):
                 if header.base_offset > first:
                     self._skip(ledger_id, ledger, first, header.base_offset)
+                    ledger.pass_over_keys(header.base_offset)
                 if header.base_offset >= end:
                     break
                 batch = Batch.decode(run.batches, seed, at)

@@ -9,6 +9,8 @@ and is given the keys again, from the committed offset on.
     a record without a key always has its turn; an empty key is a key
     in a dead-letter topic what is parked is not in anybody's way, and is not known here: its
     keys are `wanted` when it is redriven, and it comes behind those of its key that are open
+    a key that cannot be read is passed over; if its record was not available then, as after a
+    failure, it is `wanted` once that is, and what reads it again passes over the record, too
 """
 
 from collections import deque
@@ -39,7 +41,7 @@ class KeyOrder:
         self.learned_end = offset
         """Keys are known below this offset, and asked for from there on."""
         self.wanted = OffsetRanges()
-        """What below it is not known either: it was parked, and is not any more."""
+        """What below it is not known either, and is free now: it was parked, or not readable."""
         self.ready = OffsetRanges()
         self._queues: dict[bytes, KeyQueue] = {}
         self._queue_of: dict[int, KeyQueue | None] = {}
@@ -82,6 +84,10 @@ class KeyOrder:
         self.ready.add_all(joined(ready))
         self.learned_end = end
 
+    def pass_over(self, end: int) -> None:
+        """Takes note that below this offset there is no key to be read any more."""
+        self.learned_end = max(self.learned_end, end)
+
     def key_of(self, offset: int) -> bytes | None:
         """Returns the key of an unsettled record; None without one, or where it is not known."""
         queue = self._queue_of.get(offset)
@@ -105,6 +111,7 @@ class KeyOrder:
 
     def free(self, first: int, end: int) -> None:
         """Takes note that the range is available."""
+        self.want(first, end)
         for offset in range(first, min(end, self.learned_end)):
             if self.has_turn(offset):
                 self.ready.add(offset, offset + 1)
@@ -113,11 +120,11 @@ class KeyOrder:
         """Takes note that the ranges are not available."""
         self.ready.remove_all(ranges)
 
-    def want(self, ranges: Sequence[Range]) -> None:
-        """Takes note that the ranges are not parked any more."""
-        for first, end in ranges:
-            if first < self.learned_end:
-                self.wanted.add(first, min(end, self.learned_end))
+    def want(self, first: int, end: int) -> None:
+        """Takes note that the range may be leased, alone perhaps: its keys must be known."""
+        for offset in range(first, min(end, self.learned_end)):
+            if offset not in self._queue_of:
+                self.wanted.add(offset, offset + 1)
 
     def settle(self, ranges: Sequence[Range], taken: OffsetRanges) -> None:
         """Takes note that the ranges are settled, or parked, as some of it may have been before."""

@@ -127,6 +127,14 @@ class Ledger:
         """
         self.state.learn_keys(first, keys)
 
+    def pass_over_keys(self, end: int) -> None:
+        """Takes note that no keys can be read from where `wanted_keys` begins up to `end`.
+
+        To be called once `decide_skip` has passed over what is free there.
+        """
+        if self.state.keys:
+            self.state.keys.pass_over(end)
+
     # Leases
 
     def decide_lease(

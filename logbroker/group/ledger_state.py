@@ -281,8 +281,6 @@ class LedgerState:
             self.marks.remove(first, end)
             self._forget_failures(first, end)
             self.redrives.add(first, end)
-        if self.keys and self.is_parked_from_birth:
-            self.keys.want(event.ranges)
         self._free(event.ranges)
 
     def _discarded(self, event: Discarded, now: Moment) -> None:
@@ -394,6 +392,7 @@ class LedgerState:
                     self.suspects.add(begin, end)
                     if self.keys:
                         self.keys.take(((begin, end),))
+                        self.keys.want(begin, end)
 
     def _wait(self, ranges: Ranges, at_ms: int, delay_ms: int, now: Moment) -> None:
         """Lets ranges wait for what is left of a back-off that began at `at_ms`, wall time."""

@@ -7,6 +7,7 @@ import pytest
 from logbroker.broker.groups_journal import LATER_MS
 from logbroker.broker.membership import MemberSpec
 from logbroker.broker.settle import Settlement
+from logbroker.errors import DataLossError
 from logbroker.group.record_state import Cause
 from logbroker.group.settings import GroupSettings, Order
 
@@ -134,6 +135,34 @@ async def test_no_more_is_read_than_can_go_once_the_size_of_records_is_known():
         assert ends(await deliveries(broker, member)) == [(1_000, 1_500), (1_500, 2_000)]
         one = len((await read(0, 1)).batches)
         assert sizes == [7 * one] * 2
+        await broker.leave(member, has_vanished=False)
+
+
+@pytest.mark.parametrize("is_gap", [False, True])
+async def test_keys_that_cannot_be_read_are_passed_over_though_their_records_are_settled(is_gap):
+    async with topic_on() as broker:
+        await fill(broker, *[1] * 8)
+        member = await joined(broker, 6, max_unsettled=6)
+        [(token, _, _)] = await deliveries(broker, member)
+        await acknowledge(member, token, 1, 3)
+        await broker.leave(member, has_vanished=False)
+        settings = GroupSettings(order=Order.KEY, max_unsettled=2)
+        await broker.update_group("g", settings)
+        [log] = [log for key, log in broker.engine._logs.items() if key[0] == "a"]
+        reads, read = [], log.read
+
+        async def damaged(offset, size):
+            reads.append(offset)
+            assert len(reads) < 20, "it is read again and again"
+            if not 1 <= offset < 6:
+                return await read(offset, 1)
+            if is_gap:
+                return await read(6, 1)
+            raise DataLossError("DAMAGED_BATCH", "bad", offset=offset, next_offset=6)
+
+        log.read = damaged
+        member = await joined(broker, 10, order=Order.KEY, max_unsettled=2)
+        assert ends(await deliveries(broker, member)) == [(0, 1), (6, 7)]
         await broker.leave(member, has_vanished=False)
 
 

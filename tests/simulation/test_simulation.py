@@ -22,6 +22,7 @@ FAILED_ONCE = {
     363: "what a vanished member held was damaged before it came alone, and all stuck",
     1491: "a producer that was closed as its stream broke went on for good",
     3238: "the simulation took a redrive before the first member for a fault",
+    3339: "keys that could not be read were asked for again without end",
 }
 """Seeds that have found something, and what that was."""
 
