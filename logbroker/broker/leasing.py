@@ -245,12 +245,13 @@ class Leasing:
                 run = await partition_log.read(first, FETCH_BYTES)
             except DataLossError as error:
                 self._skip(ledger_id, ledger, first, int(error.details["next_offset"]))
-                ledger.pass_over_keys(int(error.details["next_offset"]))
+                if ledger.state.keys is keys:
+                    ledger.pass_over_keys(int(error.details["next_offset"]))
                 return False
             except OffsetOutOfRangeError:
                 return False
-            if self._groups.state.get(ledger_id) is not ledger:
-                return False
+            if self._groups.state.get(ledger_id) is not ledger or ledger.state.keys is not keys:
+                return False  # it is gone, or was reset, and begins elsewhere
             at = 0
             for header in _headers(run.batches, seed):
                 if header.base_offset > first:

@@ -9,7 +9,8 @@ from logbroker.broker.membership import MemberSpec
 from logbroker.broker.settle import Settlement
 from logbroker.errors import DataLossError
 from logbroker.group.record_state import Cause
-from logbroker.group.settings import GroupSettings, Order
+from logbroker.group.settings import GroupSettings, Order, Start
+from logbroker.group.start_position import Position
 
 from .brokers import batch_of, topic_on
 
@@ -163,6 +164,30 @@ async def test_keys_that_cannot_be_read_are_passed_over_though_their_records_are
         log.read = damaged
         member = await joined(broker, 10, order=Order.KEY, max_unsettled=2)
         assert ends(await deliveries(broker, member)) == [(0, 1), (6, 7)]
+        await broker.leave(member, has_vanished=False)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+async def test_a_group_reset_while_keys_are_read_begins_where_it_was_reset_to(is_damaged):
+    async with topic_on() as broker:
+        await fill(broker, *[1] * 4)
+        member = await joined(broker, 10, order=Order.KEY, max_unsettled=2)
+        [(token, *_)] = await deliveries(broker, member)
+        [log] = [log for key, log in broker.engine._logs.items() if key[0] == "a"]
+        reads, read = [], log.read
+
+        async def reset_meanwhile(offset, size):
+            reads.append(offset)
+            if len(reads) == 1:
+                await broker.reset_offsets("g", "a", [], Position(Start.EARLIEST), is_forced=True)
+            if is_damaged and offset == 2:
+                raise DataLossError("DAMAGED_BATCH", "bad", offset=2, next_offset=4)
+            return await read(offset, size)
+
+        log.read = reset_meanwhile
+        await acknowledge(member, token, 0, 2)
+        assert ends(await deliveries(broker, member)) == [(0, 2)]
+        assert reads[0] == 2
         await broker.leave(member, has_vanished=False)
 
 
