@@ -469,17 +469,18 @@ async def open_broker(
                 keep_house(
                     partitions,
                     coordinator,
-                    producer_ids,
                     broker.group_admin,
                     clock,
                     limits.producer_retention_ms,
                 )
             )
+            saving = tasks.create_task(producer_ids.keep_saved(partitions))
             broker.start(tasks)
             try:
                 yield broker
             finally:
                 house.cancel()
+                saving.cancel()
                 broker.stop()
     except BaseExceptionGroup as group:
         if len(group.exceptions) == 1:  # what the caller raised, as the caller raised it

@@ -226,7 +226,7 @@ class DeadLetters:
         now_ms = self._groups.clock.now_ms()
         stored = batch.header._replace(base_offset=base, append_time_ms=now_ms)
         partition.producers.apply(stored)
-        partition.unsaved_bytes += batch.header.size_bytes
+        partition.note_unsaved(batch.header.size_bytes, self._groups.clock.monotonic_ms())
         return appended
 
     async def _finish(

@@ -31,9 +31,17 @@ class Partition:
     producers: ProducerTable = field(default_factory=ProducerTable)
     unsaved_bytes: int = 0
     """Appended since the table of producers was last saved: what a start would read again."""
+    unsaved_since_ms: int = 0
+    """Since when there is any, monotonic; 0: since before the start."""
 
     def __post_init__(self) -> None:
         self.seed = self.id.seed
+
+    def note_unsaved(self, size: int, now_ms: int) -> None:
+        """Takes note that a batch of this size is in the log and in no saved table."""
+        if not self.unsaved_bytes:
+            self.unsaved_since_ms = now_ms
+        self.unsaved_bytes += size
 
 
 class Partitions:

@@ -122,7 +122,7 @@ class Produce:
         if header.producer_id:
             now_ms = self._clock.now_ms()
             found.producers.apply(BatchHeader(base_offset, now_ms, *header[2:]))
-        found.unsaved_bytes += header.size_bytes
+        found.note_unsaved(header.size_bytes, self._clock.monotonic_ms())
         self.counts["batches"] += 1
         self.counts["records"] += header.record_count
         self.counts["bytes"] += header.size_bytes

@@ -4,7 +4,7 @@ import secrets
 
 import structlog
 
-from logbroker.broker.partitions import Partition
+from logbroker.broker.partitions import Partition, Partitions
 from logbroker.clock import Clock
 from logbroker.errors import LogbrokerError
 from logbroker.storage.engine import Engine
@@ -24,6 +24,10 @@ would have a producer's records answered as another's duplicates, and stored nev
 
 SAVE_AFTER_BYTES = 64 << 20
 """How much of a partition is read again after a kill, at most, to rebuild its table."""
+LOOK_MS = 1_000
+"""How often to look which tables are to be saved..."""
+LOOKS = 4
+"""... and at least so often in the time after which retention may remove what was written."""
 
 TABLES_PER_BATCH = 50
 
@@ -33,9 +37,10 @@ log = structlog.get_logger()
 class ProducerIds:
     """The registry of producers and its journal."""
 
-    def __init__(self, registry: ProducerRegistry, journal: Journal) -> None:
+    def __init__(self, registry: ProducerRegistry, journal: Journal, clock: Clock) -> None:
         self.registry = registry
         self._journal = journal
+        self._clock = clock
         self.has_failed = journal.has_failed
 
     @classmethod
@@ -45,7 +50,7 @@ class ProducerIds:
         registry = ProducerRegistry()
         for event in await journal.replay():
             registry.apply(producer_registry.decode(event))
-        return cls(registry, journal)
+        return cls(registry, journal, clock)
 
     async def create(self) -> int:
         """Returns an id that nobody has. 0 stands for no producer."""
@@ -54,16 +59,36 @@ class ProducerIds:
     async def save(self, partitions: list[Partition]) -> None:
         """Saves the tables of these partitions, as far as their logs can be read."""
         saved: list[ProducerEvent] = []
+        sizes, now_ms = [], self._clock.monotonic_ms()
         for partition in partitions:
-            offset = partition.log.bounds().high_watermark
+            _, offset, next_offset = partition.log.bounds()
             rows = partition.producers.rows_below(offset)
             if offset != self.registry.saved_offset(partition.id):
                 saved.append(
                     TableSaved(partition.id.topic_id, partition.id.partition, offset, rows)
                 )
-            partition.unsaved_bytes = 0
+            sizes.append((partition, partition.unsaved_bytes if offset == next_offset else 0))
         for at in range(0, len(saved), TABLES_PER_BATCH):
             await self._commit(saved[at : at + TABLES_PER_BATCH])
+        for partition, size in sizes:
+            partition.unsaved_bytes -= size
+            partition.unsaved_since_ms = now_ms
+
+    async def keep_saved(self, partitions: Partitions) -> None:
+        """Saves tables of much that is new, and before retention takes what they are made of.
+
+        Else a kill would make the broker forget producers whose batches are gone, and store a
+        batch of theirs a second time that is still in doubt. Until it is cancelled.
+        """
+        while True:
+            times = (found.topic.settings.retention_ms // LOOKS for found in partitions.all())
+            shortest_ms = min((time for time in times if time), default=LOOK_MS)
+            await self._clock.wait_until(self._clock.monotonic_ms() + min(shortest_ms, LOOK_MS))
+            now_ms = self._clock.monotonic_ms()
+            try:
+                await self.save([found for found in partitions.all() if _is_due(found, now_ms)])
+            except LogbrokerError as error:
+                log.warning("producers not saved", reason=error.reason, error=str(error))
 
     async def forget(self, topic_id: str) -> None:
         """Drops the tables of an erased topic, if there are any."""
@@ -81,3 +106,13 @@ class ProducerIds:
                 await self._journal.snapshot(events)
             except LogbrokerError as error:
                 log.warning("journal not shortened", journal=PRODUCERS_TOPIC, reason=error.reason)
+
+
+def _is_due(partition: Partition, now_ms: int) -> bool:
+    """Returns whether its table is to be saved now."""
+    size, settings = partition.unsaved_bytes, partition.topic.settings
+    if not size:
+        return False
+    is_much = size >= SAVE_AFTER_BYTES or 0 < settings.retention_bytes <= 2 * size
+    age_ms = now_ms - partition.unsaved_since_ms
+    return is_much or 0 < settings.retention_ms <= 2 * age_ms

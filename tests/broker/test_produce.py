@@ -265,6 +265,43 @@ async def test_sequences_survive_the_trimming_of_their_batches():
         assert not (await broker.produce("a", "", 0, numbered(1))).duplicate
 
 
+@pytest.mark.parametrize(
+    ("settings", "size", "wait_ms"),
+    [
+        (TopicSettings(retention_ms=60_000), 1, 45_000),
+        (TopicSettings(retention_ms=2_000), 1, 1_500),
+        (TopicSettings(retention_bytes=10_000), 6_000, 5_000),
+    ],
+)
+async def test_who_wrote_what_retention_has_removed_is_known_after_a_kill(settings, size, wait_ms):
+    clock = ManualClock()
+    async with broker_on(clock=clock) as broker:
+        topic = await broker.create_topic("a", 1, settings)
+        first = await broker.produce("a", "", 0, numbered(0, bytes(size)))
+        for _ in range(wait_ms // 100):
+            await clock.advance(100)
+        log = await broker.engine.open(topic.partition(0), settings)
+        await log.trim(1)  # as retention does it: the broker does not hear of it
+        killed = broker.engine.reopened()
+    async with broker_on(killed, clock) as broker:
+        again = await broker.produce("a", "", 0, numbered(0, bytes(size)))
+        assert again == first._replace(duplicate=True)
+
+
+async def test_what_was_not_durable_when_a_table_was_saved_is_saved_later():
+    clock = ManualClock()
+    async with topic_on(SlowEngine(clock), clock) as broker:
+        log = await slow_log(broker)
+        receipt = broker.produce("a", "", 0, numbered(0))
+        (partition,) = broker._partitions.all()
+        await broker._producer_ids.save([partition])
+        assert partition.unsaved_bytes
+        log.flush()
+        await receipt
+        await broker._producer_ids.save([partition])
+        assert not partition.unsaved_bytes
+
+
 async def test_silent_producers_are_forgotten_in_time_and_busy_ones_are_not():
     limits = LimitsConfig(producer_retention_ms=60_000)
     async with topic_on(limits=limits) as broker:
