@@ -23,6 +23,7 @@ FAILED_ONCE = {
     1491: "a producer that was closed as its stream broke went on for good",
     3238: "the simulation took a redrive before the first member for a fault",
     3339: "keys that could not be read were asked for again without end",
+    4847: "retention took what told of a producer, and a batch of it was stored twice",
 }
 """Seeds that have found something, and what that was."""
 
