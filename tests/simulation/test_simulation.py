@@ -27,6 +27,15 @@ FAILED_ONCE = {
 }
 """Seeds that have found something, and what that was."""
 
+ALL_THAT_CAN_FAIL = (
+    "power cuts", "brokers killed", "brokers stopped", "bits flipped", "writes torn",
+    "EIO of write", "EIO of sync", "ENOSPC", "connections dropped", "connections gone silent",
+    "messages lost", "duplicates answered", "records redriven", "groups reset",
+    "logs trimmed", "dead letters", "members killed", "producers killed",
+    "brokers whose storage failed", "commits confirmed", "bytes lost with the power",
+)  # fmt: skip
+MET_WITHIN = 200
+
 PRINT_DIGEST = "import sys; from simulation.simulation import simulate; "
 PRINT_DIGEST += "print(simulate(int(sys.argv[1])).digest)"
 
@@ -68,13 +77,8 @@ def test_a_seed_tells_the_same_story_in_another_process(hash_seed):
 
 def test_the_first_seeds_hold_and_together_meet_all_that_can_fail():
     counts: Counter[str] = Counter()
-    for seed in range(1, FIRST_SEEDS):
+    for seed in range(1, MET_WITHIN):  # which of them meets what changes with the code
         counts.update(assert_holds(seed).counts)
-    for what in (
-        "power cuts", "brokers killed", "brokers stopped", "bits flipped", "writes torn",
-        "EIO of write", "EIO of sync", "ENOSPC", "connections dropped", "connections gone silent",
-        "messages lost", "duplicates answered", "records redriven", "groups reset",
-        "logs trimmed", "dead letters", "members killed", "producers killed",
-        "brokers whose storage failed", "commits confirmed", "bytes lost with the power",
-    ):  # fmt: skip
-        assert counts[what] > 0, f"no {what}"
+        if seed >= FIRST_SEEDS - 1 and all(counts[what] for what in ALL_THAT_CAN_FAIL):
+            return
+    pytest.fail(f"not met: {[what for what in ALL_THAT_CAN_FAIL if not counts[what]]}")
