@@ -67,7 +67,8 @@ class ProducerIds:
                 saved.append(
                     TableSaved(partition.id.topic_id, partition.id.partition, offset, rows)
                 )
-            sizes.append((partition, partition.unsaved_bytes if offset == next_offset else 0))
+            left = offset < next_offset  # a byte stands for what is not durable yet
+            sizes.append((partition, max(partition.unsaved_bytes - left, 0)))
         for at in range(0, len(saved), TABLES_PER_BATCH):
             await self._commit(saved[at : at + TABLES_PER_BATCH])
         for partition, size in sizes:

@@ -321,9 +321,8 @@ class Membership:
         self._keeper.keep_every(delivery.lease_ms)
         self.leases[lease.token] = lease
         self._delivered_count += lease.held.count
-        self._is_urgent = (
-            max([run.delivery_number for run in runs], default=1) > 1
-        )  # suspects come alone
+        # Of suspects the next one comes only when this one is settled.
+        self._is_urgent = max([run.delivery_number for run in runs], default=1) > 1
         self._reopen(lease)
         for batch in batches:
             try:

@@ -8,12 +8,10 @@ written when a partition is made, at a roll, at a trim before any file goes, and
 stop, so offsets never go back, whatever file is left.
 """
 
-import json
 from dataclasses import asdict, dataclass
 
-from crc32c import crc32c
-
 from logbroker.record.partition_id import PartitionId
+from logbroker.storage.file import checked_json
 
 FORMAT = 1
 
@@ -42,19 +40,13 @@ class Checkpoint:
 
     def encode(self) -> bytes:
         """Returns the bytes of the file."""
-        values = {"format": FORMAT, **asdict(self)}
-        line = json.dumps(values, separators=(",", ":")).encode() + b"\n"
-        return line + b"crc32c %08x\n" % crc32c(line)
+        return checked_json.encode({"format": FORMAT, **asdict(self)})
 
     @classmethod
     def decode(cls, data: bytes) -> "Checkpoint | None":
         """Returns the checkpoint; None if these are not the bytes of one, all of them."""
-        line, separator, check = data.partition(b"\n")
-        line += separator
-        if check != b"crc32c %08x\n" % crc32c(line):
-            return None
+        values = checked_json.decode(data, FORMAT)
         try:
-            values = json.loads(line)
-            return cls(**values) if values.pop("format") == FORMAT else None
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None if values is None else cls(**values)
+        except (ValueError, TypeError):
             return None

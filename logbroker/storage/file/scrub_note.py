@@ -6,10 +6,9 @@
 A hint: where it is lost or cannot be read, a pass begins from the start.
 """
 
-import json
 from dataclasses import asdict, dataclass
 
-from crc32c import crc32c
+from logbroker.storage.file import checked_json
 
 FORMAT = 1
 
@@ -31,19 +30,12 @@ class ScrubNote:
 
     def encode(self) -> bytes:
         """Returns the bytes of the file."""
-        values = {"format": FORMAT, **asdict(self)}
-        line = json.dumps(values, separators=(",", ":")).encode() + b"\n"
-        return line + b"crc32c %08x\n" % crc32c(line)
+        return checked_json.encode({"format": FORMAT, **asdict(self)})
 
     @classmethod
     def decode(cls, data: bytes) -> "ScrubNote":
         """Returns the note; that of a beginning if these are not the bytes of one, all of them."""
-        line, separator, check = data.partition(b"\n")
-        line += separator
-        if check != b"crc32c %08x\n" % crc32c(line):
-            return cls()
         try:
-            values = json.loads(line)
-            return cls(**values) if values.pop("format") == FORMAT else cls()
-        except (ValueError, TypeError, KeyError, AttributeError):
+            return cls(**(checked_json.decode(data, FORMAT) or {}))
+        except TypeError:
             return cls()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from logbroker.storage.file import checked_json
 from logbroker.storage.file.scrub_note import ScrubNote
 
 NOTE = ScrubNote(finished_time_ms=1_000, topic="orders", partition=3, offset=120)
@@ -22,6 +23,11 @@ def test_whatever_else_there_is_is_a_beginning():
         harmed = bytearray(data)
         harmed[at] ^= 1
         assert ScrubNote.decode(bytes(harmed)) == ScrubNote()
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000 + b"\n", b"[]\n", b'{"format":1,"other":2}\n'])
+def test_so_is_a_sound_checksum_over_something_else(line):
+    assert ScrubNote.decode(line + checked_json._check(line)) == ScrubNote()
 
 
 @pytest.mark.parametrize(
