@@ -62,7 +62,7 @@ class StatusInterceptor(grpc.aio.ServerInterceptor):
             try:
                 self._streams.begin_call()
                 return await call(_read(read, data), context)
-            except (LogbrokerError, Exception) as error:  # noqa: BLE001  # the outermost edge
+            except Exception as error:  # noqa: BLE001  # the outermost edge
                 await self._abort(error, method, context)
 
         return wrapped

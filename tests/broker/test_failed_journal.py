@@ -6,19 +6,17 @@ import inspect
 from contextlib import asynccontextmanager
 
 import pytest
+from cases.data_dirs import open_broker_on
 
-from logbroker.broker.broker import open_broker
 from logbroker.broker.dead_letter_view import DeadLetterFilter
 from logbroker.broker.lease import LeaseSpec
 from logbroker.broker.membership import MemberSpec
 from logbroker.broker.offsets import Commit
 from logbroker.broker.settle import Settlement
-from logbroker.config import LimitsConfig, LogConfig, StorageConfig
 from logbroker.errors import UnavailableError
 from logbroker.group.record_state import Cause
 from logbroker.group.settings import GroupSettings, Order, Start
 from logbroker.group.start_position import Position
-from logbroker.storage.file.engine import FileEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.testing.faulty_disk import FaultyDisk
 from logbroker.topic.topic import TopicSettings
@@ -33,15 +31,9 @@ LETTERS = DeadLetterFilter(group="g", topic="a")
 @asynccontextmanager
 async def broker_in(data_dir, disk):
     clock = ManualClock()
-    engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock, disk)
-    try:
-        async with open_broker(
-            engine, clock, defaults=LogConfig(), limits=LimitsConfig()
-        ) as broker:
-            broker.clock = clock
-            yield broker
-    finally:
-        await engine.close()
+    async with open_broker_on(data_dir, clock, disk) as broker:
+        broker.clock = clock
+        yield broker
 
 
 VERBS = {

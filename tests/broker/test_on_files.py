@@ -1,13 +1,9 @@
 """The broker on files: what a start finds, and what it makes of damage."""
 
-from contextlib import asynccontextmanager
-
 import pytest
+from cases.data_dirs import open_broker_on
 
-from logbroker.broker.broker import open_broker
-from logbroker.config import LimitsConfig, LogConfig, StorageConfig
 from logbroker.errors import UnavailableError
-from logbroker.storage.file.engine import FileEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 
@@ -16,17 +12,8 @@ from .brokers import batch_of, values_of
 pytestmark = pytest.mark.slow
 
 
-@asynccontextmanager
-async def broker_in(data_dir):
-    clock = ManualClock()
-    engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock)
-    try:
-        async with open_broker(
-            engine, clock, defaults=LogConfig(), limits=LimitsConfig()
-        ) as broker:
-            yield broker
-    finally:
-        await engine.close()
+def broker_in(data_dir):
+    return open_broker_on(data_dir, ManualClock())
 
 
 def files_of(data_dir, topic="a"):

@@ -11,6 +11,7 @@ from logbroker.broker.broker import Broker, open_broker
 from logbroker.clock import Clock, SystemClock
 from logbroker.config import LimitsConfig, LogConfig, StorageConfig
 from logbroker.record.partition_id import PartitionId
+from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.engine import FileEngine
 from logbroker.storage.file.partition_log import FilePartitionLog
 from logbroker.testing.running_broker import BrokerProcess
@@ -61,10 +62,12 @@ def log_lines(broker: BrokerProcess, event: str = "") -> list[dict[str, object]]
 
 
 @asynccontextmanager
-async def open_broker_on(data_dir: Path) -> AsyncIterator[Broker]:
+async def open_broker_on(
+    data_dir: Path, clock: Clock | None = None, disk: Disk | None = None
+) -> AsyncIterator[Broker]:
     """Opens a broker in this process, without its server, and stops it cleanly at the end."""
-    clock = SystemClock()
-    engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock)
+    clock = clock or SystemClock()
+    engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock, disk)
     try:
         async with open_broker(
             engine, clock, defaults=LogConfig(), limits=LimitsConfig()

@@ -6,29 +6,26 @@ An input is the number of a file, one byte, and what that file holds.
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 
 import structlog
+from cases.data_dirs import open_broker_on
 from cases.watching import becomes_true
 
 from fuzz import mended
 from fuzz.decoder import Decoder
-from logbroker.broker.broker import Broker, open_broker
+from logbroker.broker.broker import Broker
 from logbroker.broker.dead_letter_view import DeadLetterFilter
 from logbroker.broker.fetch import FetchSpec
 from logbroker.broker.lease import LeaseSpec
 from logbroker.broker.produce import NewRecord
 from logbroker.broker.settle import Settlement
-from logbroker.config import LimitsConfig, LogConfig, StorageConfig
 from logbroker.errors import DataLossError, LogbrokerError
 from logbroker.group.record_state import Cause
 from logbroker.group.settings import GroupSettings
 from logbroker.record.batch import Batch
 from logbroker.record.columns import decode_records
-from logbroker.storage.file.engine import FileEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 
@@ -54,7 +51,7 @@ class Place:
         )
 
     async def _make(self) -> None:
-        async with _broker_on(self.root / "stopped") as broker:
+        async with open_broker_on(self.root / "stopped", ManualClock()) as broker:
             settings = TopicSettings(segment_bytes=4 << 10)
             await broker.create_topic(TOPIC, 1, settings)
             for number in range(RECORDS):
@@ -141,7 +138,7 @@ def _path_of(data: bytes) -> Path:
 
 async def _look(data_dir: Path) -> bool:
     try:
-        async with _broker_on(data_dir) as broker:
+        async with open_broker_on(data_dir, ManualClock()) as broker:
             await _look_at(broker)
     except LogbrokerError:
         return False
@@ -194,19 +191,6 @@ def _check(batches: bytes | memoryview, seed: int, *, is_ours: bool) -> None:
         at += batch.header.size_bytes
         for record in decode_records(batch):
             assert not is_ours or place().values[record.offset] == record.value
-
-
-@asynccontextmanager
-async def _broker_on(data_dir: Path) -> AsyncIterator[Broker]:
-    clock = ManualClock()
-    engine = await FileEngine.start(StorageConfig(data_dir=data_dir), clock)
-    try:
-        async with open_broker(
-            engine, clock, defaults=LogConfig(), limits=LimitsConfig()
-        ) as broker:
-            yield broker
-    finally:
-        await engine.close()
 
 
 DATA_DIRECTORY = Decoder(
