@@ -22,7 +22,7 @@ from logbroker.errors import DataLossError
 from logbroker.record.columns import Columns, encode_batch
 from logbroker.storage.file.engine import FileEngine
 from logbroker.testing.clock import ManualClock
-from logbroker.testing.engine_contract import batch_of, values_from
+from logbroker.testing.engine_harness import batch_of, values_from
 from logbroker.testing.faulty_disk import FaultyDisk
 from logbroker.testing.running_broker import BrokerProcess
 from logbroker.topic.topic import TopicSettings

@@ -15,7 +15,7 @@ from cases.numbered import read_records, value_of, write_numbered
 from logbroker.client import Client
 from logbroker.errors import DataLossError
 from logbroker.record.columns import Columns, decode_records, encode_batch
-from logbroker.testing.engine_contract import batches_of
+from logbroker.testing.engine_harness import batches_of
 from logbroker.testing.running_broker import BrokerProcess
 from logbroker.topic.topic import TopicSettings
 

@@ -20,7 +20,7 @@ from logbroker.client import Client
 from logbroker.clock import SystemClock
 from logbroker.config import LogConfig, StorageConfig
 from logbroker.storage.file.engine import FileEngine
-from logbroker.testing.engine_contract import batch_of, values_from
+from logbroker.testing.engine_harness import batch_of, values_from
 from logbroker.testing.faulty_disk import FaultyDisk
 from logbroker.testing.running_broker import BrokerProcess
 from logbroker.topic.topic import TopicSettings

@@ -7,7 +7,8 @@ import pytest
 from logbroker.config import StorageConfig
 from logbroker.storage.file.engine import FileEngine
 from logbroker.storage.memory import MemoryEngine
-from logbroker.testing.engine_contract import CONTRACT, Harness
+from logbroker.testing.engine_contract import CONTRACT
+from logbroker.testing.engine_harness import Harness
 
 
 def memory(_tmp_path):

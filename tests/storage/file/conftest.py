@@ -9,7 +9,7 @@ from logbroker.config import LogConfig, StorageConfig
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.engine import FileEngine
 from logbroker.testing.clock import ManualClock
-from logbroker.testing.engine_contract import PARTITION, batch_of
+from logbroker.testing.engine_harness import PARTITION, batch_of
 
 
 class Place:

@@ -4,7 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from logbroker.storage.file.damage import KnownDamage
-from logbroker.testing.engine_contract import PARTITION
+from logbroker.testing.engine_harness import PARTITION
 
 
 @pytest.fixture

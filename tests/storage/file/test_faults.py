@@ -8,7 +8,7 @@ import pytest
 from logbroker.config import Durability, LogConfig
 from logbroker.errors import ExhaustedError, UnavailableError
 from logbroker.storage.engine import Bounds
-from logbroker.testing.engine_contract import (
+from logbroker.testing.engine_harness import (
     PARTITION,
     appended,
     batch_of,

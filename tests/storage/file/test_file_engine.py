@@ -9,7 +9,7 @@ from logbroker.config import LogConfig
 from logbroker.errors import InvalidError, PreconditionError, UnavailableError
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.disk import Disk
-from logbroker.testing.engine_contract import PARTITION, batch_of, error_of, values_from
+from logbroker.testing.engine_harness import PARTITION, batch_of, error_of, values_from
 from logbroker.testing.faulty_disk import FaultyDisk
 
 

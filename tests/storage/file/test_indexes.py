@@ -10,7 +10,7 @@ from logbroker.storage.file.contents import Contents
 from logbroker.storage.file.offset_index import INTERVAL_BYTES, OffsetIndex
 from logbroker.storage.file.time_index import NO_TIMESTAMP, TimeIndex
 from logbroker.storage.file.walk import Walked
-from logbroker.testing.engine_contract import batch_of, values_from
+from logbroker.testing.engine_harness import batch_of, values_from
 
 
 def contents():

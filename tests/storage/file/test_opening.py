@@ -7,7 +7,7 @@ import pytest
 from logbroker.config import LogConfig
 from logbroker.errors import DataLossError
 from logbroker.storage.engine import Bounds
-from logbroker.testing.engine_contract import (
+from logbroker.testing.engine_harness import (
     EVERYTHING,
     PARTITION,
     batch_of,

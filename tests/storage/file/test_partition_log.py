@@ -8,7 +8,7 @@ from logbroker.errors import DataLossError, OffsetOutOfRangeError
 from logbroker.storage.engine import Bounds
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.inspection import verify
-from logbroker.testing.engine_contract import (
+from logbroker.testing.engine_harness import (
     EVERYTHING,
     PARTITION,
     batch_of,

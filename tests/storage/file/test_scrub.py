@@ -20,7 +20,7 @@ from logbroker.storage.file.disk import Disk, failure
 from logbroker.storage.file.scrub import Scrub
 from logbroker.storage.file.segment_check import STEP_BYTES
 from logbroker.testing.clock import ManualClock
-from logbroker.testing.engine_contract import (
+from logbroker.testing.engine_harness import (
     EVERYTHING,
     PARTITION,
     batch_of,

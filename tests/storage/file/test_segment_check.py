@@ -8,7 +8,7 @@ from logbroker.record.batch import HEADER
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.segment import Segment
 from logbroker.storage.file.segment_check import STEP_BYTES, SegmentCheck
-from logbroker.testing.engine_contract import batch_of
+from logbroker.testing.engine_harness import batch_of
 
 SEED = 7
 SIZES = [3, 30, 1, 300, 9, 90]
