@@ -25,6 +25,7 @@ from logbroker.errors import (
     OffsetOutOfRangeError,
     UnavailableError,
 )
+from logbroker.group.commits import decide_lost_tail
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.group_events import (
     GroupDeleted,
@@ -310,7 +311,7 @@ class Groups:
             known = max(ledger.state.committed, ledger.state.delivered_end)
             try:
                 start, end, _ = self.partition(ledger_id).log.bounds()
-                events_here = ledger.decide_lost_tail(start, end)
+                events_here = decide_lost_tail(ledger, start, end)
             except NotFoundError:  # it could not be opened
                 continue
             except OffsetOutOfRangeError as error:

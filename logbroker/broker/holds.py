@@ -16,6 +16,7 @@ from logbroker.errors import LogbrokerError
 from logbroker.group.events import LedgerId
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import LedgerEvent
+from logbroker.group.parked import decide_release_key
 from logbroker.record.offset_ranges import OffsetRanges
 
 AGAIN_MS = 5_000
@@ -108,7 +109,7 @@ class Holds:
                 log.warning("a dead letter that holds others is gone", ledger=ledger_id, at=offset)
             elif parked and not _is_settled(parked, place):
                 continue
-            decided += ledger.decide_release_key(offset)
+            decided += decide_release_key(ledger, offset)
         await groups.commit_in(ledger_id, decided)
 
     async def _find_places(self, ledger_id: LedgerId, parked_id: LedgerId, shelf: Shelf) -> None:

@@ -9,8 +9,8 @@ from logbroker.broker.beginning import Beginning
 from logbroker.broker.groups import Groups
 from logbroker.broker.membership import Membership
 from logbroker.errors import InvalidError, LogbrokerError, PreconditionError
+from logbroker.group.commits import check_commit, decide_commit
 from logbroker.group.events import Event, InLedger, LedgerId
-from logbroker.group.ledger import check_commit
 from logbroker.group.start_position import Position, reset_to
 
 log = structlog.get_logger()
@@ -65,7 +65,7 @@ class Offsets:
                 ledger_id = LedgerId(group, topic.topic_id, one.partition)
                 ledger = groups.ledger(ledger_id)
                 mark = place.bounds().high_watermark
-                decided = ledger.decide_commit(one.offset, mark, is_automatic=one.is_automatic)
+                decided = decide_commit(ledger, one.offset, mark, is_automatic=one.is_automatic)
                 now_ms = groups.clock.now_ms()
                 seen: list[Event] = [*groups.state.catalog.decide_seen([group], now_ms)]
                 events = [InLedger(ledger_id, event) for event in decided]

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from logbroker.errors import DataLossError
+from logbroker.group.failing import cut
 from logbroker.group.last_failures import Failure
-from logbroker.group.ledger import cut
 from logbroker.record.record import Header
 
 PREFIX = "logbroker-dead-letter-"

@@ -7,6 +7,7 @@ while, so that a repeated acknowledgement is told from one that comes too late.
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from logbroker.errors import ConflictError, InvalidError
 from logbroker.group.deadlines import Deadlines
 from logbroker.record.offset_ranges import OffsetRanges, Range
 
@@ -133,6 +134,34 @@ class LeaseTable:
     def holder_of(self, offset: int) -> Lease | None:
         """Returns the lease on this record. Looks at every lease."""
         return next((lease for lease in self._leases.values() if offset in lease.held), None)
+
+    def held_of(
+        self, token: int, ranges: Sequence[Range], *, is_acknowledged: bool
+    ) -> tuple[Range, ...]:
+        """Returns what of the ranges the token holds: all of them, or ConflictError (LEASE_LOST).
+
+        But what it acknowledged before may be acknowledged again.
+        """
+        for first, end in ranges:
+            if not 0 <= first < end:
+                message = f"a range is from an offset up to a greater one, not {first} to {end}"
+                raise InvalidError("INVALID_OFFSET", message, first=first, end=end)
+        lease = self._leases.get(token)
+        wanted = OffsetRanges(ranges).ranges()
+        if lease and lease.held.holds_all(wanted):
+            return tuple(wanted)
+        known = lease or self._ended.get(token)
+        held: list[Range] = []
+        for first, end in wanted:
+            mine = lease.held.within(first, end) if lease else []
+            held += mine
+            for start, stop in OffsetRanges(mine).gaps(first, end):
+                is_repeated = is_acknowledged and known is not None
+                if not (is_repeated and known and known.has_acknowledged(start, stop)):
+                    message = f"lease {token} does not hold {start} to {stop}"
+                    details = {"token": token, "first": start, "end": stop}
+                    raise ConflictError("LEASE_LOST", message, **details)
+        return tuple(held)
 
     def expired(self, now_ms: int) -> list[Lease]:
         """Returns the leases whose deadline is over, the earliest first."""

@@ -12,20 +12,16 @@ from typing import NamedTuple
 
 from logbroker.errors import ConflictError, InvalidError
 from logbroker.group.dispatch import MANY, choose
-from logbroker.group.lease_table import EndedLeases, Lease
+from logbroker.group.effects import EFFECTS
+from logbroker.group.failing import Failing
+from logbroker.group.lease_table import EndedLeases
 from logbroker.group.ledger_events import (
     Acknowledged,
-    Committed,
     Due,
     Extended,
-    Failed,
-    GivenUp,
-    KeyReleased,
     Leased,
     LedgerEvent,
     Moment,
-    Ranges,
-    Redriven,
     Released,
     Reset,
     Skipped,
@@ -34,11 +30,8 @@ from logbroker.group.ledger_events import (
     Trimmed,
 )
 from logbroker.group.ledger_state import LedgerState
-from logbroker.group.record_state import ANSWERS, FAILURES, Cause, State, next_state
-from logbroker.group.retry_policy import Exhausted
-from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
-from logbroker.group.start_position import out_of_range
-from logbroker.limits import REASON_BYTES
+from logbroker.group.record_state import ANSWERS, Cause
+from logbroker.group.settings import GroupSettings, Order
 from logbroker.record.offset_ranges import OffsetRanges, Range
 
 
@@ -74,8 +67,8 @@ class Ledger:
             is_parked_from_birth=is_parked_from_birth, ended_leases=ended_leases
         )
         self._parks_exhausted = parks_exhausted or is_parked_from_birth
-        self._settings = settings
         self.state.has_keys(settings.order is Order.KEY)
+        self._follow(settings)
 
     @property
     def settings(self) -> GroupSettings:
@@ -88,16 +81,20 @@ class Ledger:
         if settings.order is not self._settings.order:
             assert not self.state.leases.count, "an order changes while nothing is leased"
             self.state.has_keys(settings.order is Order.KEY)
+        self._follow(settings)
+
+    def _follow(self, settings: GroupSettings) -> None:
         self._settings = settings
+        self._failing = Failing(self.state, settings, parks_exhausted=self._parks_exhausted)
 
     def apply(self, event: LedgerEvent, now: Moment) -> None:
         """The only way a ledger changes, live and at replay alike."""
-        self.state.apply(event, now)
+        EFFECTS[type(event)](self.state, event, now)
 
     def apply_all(self, events: Iterable[LedgerEvent], now: Moment) -> None:
         """Applies one after another."""
         for event in events:
-            self.state.apply(event, now)
+            EFFECTS[type(event)](self.state, event, now)
 
     # Starting
 
@@ -169,6 +166,18 @@ class Ledger:
             return []
         return [Leased(token, member, ranges, self.lease_end_ms(now), is_suspect)]
 
+    @property
+    def window_room(self) -> int:
+        """Returns how many records may begin before more is settled."""
+        state = self.state
+        open_count = state.keys.open_count if state.keys else state.open_count
+        return max(self._settings.max_unsettled - open_count, 0)
+
+    @property
+    def is_window_full(self) -> bool:
+        """Returns whether nothing new may begin before more is settled."""
+        return self.window_room == 0
+
     def lease_end_ms(self, now: Moment, lease_ms: int | None = None) -> int:
         """Returns when a lease of now is over, by the monotonic clock."""
         return now.mono_ms + (self._settings.lease_ms if lease_ms is None else lease_ms)
@@ -228,25 +237,24 @@ class Ledger:
         it acknowledged before may be acknowledged again, and nothing comes of that.
         """
         assert cause in ANSWERS
-        lease = self.state.leases.get(token)
+        leases = self.state.leases
+        lease = leases.get(token)
         if cause is Cause.ACKNOWLEDGE and lease and len(ranges) == 1:
             first, end = ranges[0]
             if first < end and lease.held.holds(first, end):
                 return [Acknowledged(token, ((first, end),))]
-        held = self._held(token, lease, ranges, cause)
+        held = leases.held_of(token, ranges, is_acknowledged=cause is Cause.ACKNOWLEDGE)
         if not held or lease is None:
             return []
         match cause:
             case Cause.ACKNOWLEDGE:
                 return [Acknowledged(token, held)]
             case Cause.RELEASE:
-                return [Released(token, held), *self._taken_back(held[0][0], held)]
+                return [Released(token, held), *self._failing.taken_back(held[0][0], held)]
             case _:
-                events = self._fail(token, held, cause, now, random, reason, delay_ms)
-                open_from = next(
-                    (at for at in map(self._open_from, events) if at is not None), None
-                )
-                return events + (self._taken_back(open_from, held) if open_from is not None else [])
+                failing = self._failing
+                events = failing.decide(token, held, cause, now, random, reason, delay_ms)
+                return [*events, *failing.taken_back_behind(events, held)]
 
     def decide_extend(self, token: int, lease_ms: int, now: Moment) -> list[LedgerEvent]:
         """Returns a new deadline, so long from now. ConflictError (LEASE_LOST) without a lease."""
@@ -271,8 +279,8 @@ class Ledger:
             first = lease.held.first
             held = ((first, first + 1),) if is_in_order else tuple(lease.held.ranges())
             reason = f"lease expired, held by {lease.member}"
-            events += self._fail(lease.token, held, Cause.EXPIRE, now, random, reason, None)
-            events += self._taken_back(first, held)
+            events += self._failing.decide(lease.token, held, Cause.EXPIRE, now, random, reason)
+            events += self._failing.taken_back(first, held)
         return events
 
     def decide_vanish(
@@ -289,7 +297,9 @@ class Ledger:
         events: list[LedgerEvent] = []
         for lease in leases:
             held, reason = tuple(lease.held.ranges()), f"its member vanished: {member}"
-            events += self._fail(lease.token, held, Cause.VANISH_ALONE, now, random, reason, None)
+            events += self._failing.decide(
+                lease.token, held, Cause.VANISH_ALONE, now, random, reason
+            )
         return events
 
     def decide_release(self, member: str) -> list[LedgerEvent]:
@@ -309,21 +319,7 @@ class Ledger:
             return due_ms if lease_ms is None else lease_ms
         return min(lease_ms, due_ms)
 
-    # Offsets
-
-    def decide_commit(
-        self, offset: int, high_watermark: int, *, is_automatic: bool = False
-    ) -> list[LedgerEvent]:
-        """Returns what settles all below `offset`, or goes back to it if it lies behind.
-
-        An automatic commit never goes back. InvalidError (INVALID_OFFSET) below 0 and beyond
-        the high watermark, which itself is fine.
-        """
-        check_commit(offset, high_watermark)
-        committed = self.state.committed
-        if offset >= committed:
-            return [Committed(offset)]
-        return [] if is_automatic else [Reset(committed, offset, "commit")]
+    # What the log does, and an operator
 
     def decide_reset(self, offset: int, why: str) -> list[LedgerEvent]:
         """Returns the reset to an offset that is known to lie in bounds. All leases are lost."""
@@ -341,20 +337,6 @@ class Ledger:
             expired -= state.parked.count_within(first, log_start_offset)
         return [Trimmed(log_start_offset, expired)]
 
-    def decide_lost_tail(self, log_start_offset: int, high_watermark: int) -> list[LedgerEvent]:
-        """Returns where the group goes on whose log ends before what it knows: the tail is lost.
-
-        Offsets from the end on are given out again. What is known of them, and what waits
-        before them, is forgotten: at its place where that is left, else as out of range.
-        OffsetOutOfRangeError by the group's policy.
-        """
-        state = self.state
-        if max(state.committed, state.delivered_end) <= high_watermark:
-            return []
-        bounds = {"log_start_offset": log_start_offset, "high_watermark": high_watermark}
-        moved = out_of_range(self._settings.out_of_range, state.committed, **bounds)
-        return self.decide_reset(moved.offset if moved else state.committed, "lost_tail")
-
     def decide_skip(self, first: int, end: int) -> list[LedgerEvent]:
         """Returns what passes over offsets where nothing can be read: a gap, or damage.
 
@@ -365,187 +347,3 @@ class Ledger:
         first = max(first, state.committed)
         free = OffsetRanges([*state.taken.gaps(first, end), *state.suspects.within(first, end)])
         return [Skipped(tuple(free.ranges()))] if free else []
-
-    # What an operator does
-
-    def decide_redrive(self, ranges: Iterable[Range]) -> list[LedgerEvent]:
-        """Returns parked records of the ranges as available again, with fresh failures."""
-        parked = self._parked(ranges)
-        return [Redriven(parked)] if parked else []
-
-    def decide_release_key(self, offset: int) -> list[LedgerEvent]:
-        """Returns the end of what the dead letter from `offset` holds, if it holds anything."""
-        return [KeyReleased(offset)] if offset in self.state.held else []
-
-    @property
-    def window_room(self) -> int:
-        """Returns how many records may begin before more is settled."""
-        state = self.state
-        open_count = state.keys.open_count if state.keys else state.open_count
-        return max(self._settings.max_unsettled - open_count, 0)
-
-    @property
-    def is_window_full(self) -> bool:
-        """Returns whether nothing new may begin before more is settled."""
-        return self.window_room == 0
-
-    def _parked(self, ranges: Iterable[Range]) -> Ranges:
-        wanted = OffsetRanges(ranges)
-        return tuple(
-            run for first, end in wanted.ranges() for run in self.state.parked.within(first, end)
-        )
-
-    def _held(
-        self, token: int, lease: Lease | None, ranges: Sequence[Range], cause: Cause
-    ) -> Ranges:
-        """Returns what of the ranges the token holds; the rest it must have acknowledged."""
-        for first, end in ranges:
-            if not 0 <= first < end:
-                message = f"a range is from an offset up to a greater one, not {first} to {end}"
-                raise InvalidError("INVALID_OFFSET", message, first=first, end=end)
-        wanted = OffsetRanges(ranges).ranges()
-        if lease and lease.held.holds_all(wanted):
-            return tuple(wanted)
-        known = lease or self.state.leases.ended(token)
-        held: list[Range] = []
-        for first, end in wanted:
-            mine = lease.held.within(first, end) if lease else []
-            held += mine
-            for start, stop in OffsetRanges(mine).gaps(first, end):
-                is_repeated = cause is Cause.ACKNOWLEDGE and known is not None
-                if not (is_repeated and known and known.has_acknowledged(start, stop)):
-                    message = f"lease {token} does not hold {start} to {stop}"
-                    details = {"token": token, "first": start, "end": stop}
-                    raise ConflictError("LEASE_LOST", message, **details)
-        return tuple(held)
-
-    def _fail(
-        self,
-        token: int,
-        ranges: Ranges,
-        cause: Cause,
-        now: Moment,
-        random: Random,
-        reason: str,
-        delay_ms: int | None,
-    ) -> list[LedgerEvent]:
-        """Returns an event for each run of records that have failed equally."""
-        reason = cut(reason)
-        events: list[LedgerEvent] = []
-        for (failures, first_ms, key), run in self._runs(ranges):
-            if cause in FAILURES:
-                failures += 1
-            state = self._after(cause, failures)
-            if state is State.WAITING:
-                policy = self._settings.retry
-                delay = policy.backoff_ms(failures, random) if delay_ms is None else delay_ms
-                is_suspect = cause is not Cause.RETRY and self._is_suspect(cause, run)
-                events.append(
-                    Failed(
-                        token,
-                        run,
-                        cause,
-                        failures,
-                        first_ms or now.wall_ms,
-                        now.wall_ms,
-                        delay,
-                        reason,
-                        is_suspect,
-                    )
-                )
-            else:
-                events.append(
-                    GivenUp(
-                        token,
-                        run,
-                        self._outcome,
-                        cause,
-                        failures,
-                        first_ms or now.wall_ms,
-                        now.wall_ms,
-                        reason,
-                        self._holds,
-                        key,
-                    )
-                )
-        return events
-
-    def _open_from(self, event: LedgerEvent) -> int | None:
-        """Returns the first offset, of a failure, that nothing behind it may overtake."""
-        match event:
-            case Failed(ranges=ranges):
-                return ranges[0][0]
-            case GivenUp(ranges=ranges, outcome=outcome, holds=holds):
-                return ranges[0][0] if holds or outcome is Exhausted.BLOCK else None
-        return None
-
-    def _runs(self, ranges: Ranges) -> Iterable[tuple[tuple[int, int, bytes | None], Ranges]]:
-        """Yields runs with equal failures, first failure time and, where it matters, key."""
-        state = self.state
-        keys = state.keys if self._holds else None
-        if not state.failures and not self._holds:
-            yield (0, 0, None), ranges
-            return
-
-        def numbers(offset: int) -> tuple[int, int, bytes | None]:
-            known = state.failures.get(offset)
-            key = keys.key_of(offset) if keys else None
-            return (known.failures, known.first_ms, key) if known else (0, 0, key)
-
-        for first, end in ranges:
-            for same, run in groupby(range(first, end), numbers):
-                at = list(run)
-                if self._holds:  # each by itself, for each holds what is behind it
-                    for offset in at:
-                        yield same, ((offset, offset + 1),)
-                else:
-                    yield same, ((at[0], at[-1] + 1),)
-
-    def _after(self, cause: Cause, failures: int) -> State:
-        spent = failures >= self._settings.retry.max_failures
-        hopeless = State.SETTLED if self._outcome is not Exhausted.BLOCK else State.PARKED
-        return next_state(State.LEASED, cause, is_exhausted=spent, hopeless=hopeless)
-
-    def _is_suspect(self, cause: Cause, run: Ranges) -> bool:
-        return cause is Cause.VANISH_ALONE or run[0][0] in self.state.marks
-
-    @property
-    def _outcome(self) -> Exhausted:
-        if self._parks_exhausted:
-            return Exhausted.BLOCK
-        return self._settings.retry.exhausted
-
-    @property
-    def _holds(self) -> bool:
-        return (
-            self._settings.after_dead_letter is AfterDeadLetter.HOLD
-            and self._outcome is Exhausted.DEAD_LETTER
-        )
-
-    def _taken_back(self, offset: int, but: Ranges) -> list[LedgerEvent]:
-        """Returns the release, in `partition` order, of what is held behind `offset`."""
-        if self._settings.order is not Order.PARTITION:
-            return []
-        others = OffsetRanges(but)
-        events: list[LedgerEvent] = []
-        for lease in self.state.leases.all():
-            behind = lease.held.within(offset, lease.held.end)
-            left = tuple(run for first, end in behind for run in others.gaps(first, end))
-            if left:
-                events.append(Released(lease.token, left))
-        return events
-
-
-def check_commit(offset: int, high_watermark: int) -> None:
-    """Raises InvalidError (INVALID_OFFSET) for an offset that no group could commit."""
-    if not 0 <= offset <= high_watermark:
-        message = f"an offset to commit is 0 to {high_watermark}, not {offset}"
-        details = {"offset": offset, "high_watermark": high_watermark}
-        raise InvalidError("INVALID_OFFSET", message, **details)
-
-
-def cut(reason: str) -> str:
-    """Returns a failure's reason, at most REASON_BYTES of it in UTF-8."""
-    if len(reason) * 4 <= REASON_BYTES:
-        return reason
-    return reason.encode("utf-8", "replace")[:REASON_BYTES].decode("utf-8", "ignore")

@@ -1,4 +1,4 @@
-"""A group's progress on one partition, rebuilt by applying events. Pure.
+"""Where a group stands on one partition, and the moves of records from state to state. Pure.
 
     every offset below `committed` is settled; `committed` itself is not
     settled, parked, waiting, suspects and what leases hold do not overlap; `taken` is all of
@@ -6,56 +6,25 @@
     marks: suspects, and those of them that are leased or wait
     nothing from `delivered_end` on was ever delivered, but what is parked from birth
 
-Applying never fails: an event takes its ranges out of whatever state they are in, so that a
-journal that damage cut a piece out of still makes a ledger of what is left.
+What happened decides which moves are made (`effects.py`); nothing else makes any.
 """
 
-from collections.abc import Callable, Iterable
-from sys import intern
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from logbroker.group.deliveries import Deliveries
 from logbroker.group.key_order import KeyOrder
 from logbroker.group.last_failures import Failure, LastFailures
-from logbroker.group.lease_table import EndedLeases, Lease, LeaseTable
-from logbroker.group.ledger_events import (
-    Acknowledged,
-    Committed,
-    Delivered,
-    Discarded,
-    Due,
-    Extended,
-    Failed,
-    FailureRow,
-    FailuresRestored,
-    GivenUp,
-    KeyReleased,
-    LastFailuresRestored,
-    Leased,
-    LedgerEvent,
-    LedgerRestored,
-    LetterPending,
-    LettersWritten,
-    Moment,
-    Ranges,
-    Redriven,
-    Released,
-    Reset,
-    Skipped,
-    Started,
-    Suspected,
-    Trimmed,
-)
+from logbroker.group.lease_table import EndedLeases, LeaseTable
+from logbroker.group.ledger_events import Moment, Ranges
 from logbroker.group.offset_counts import OffsetCounts
-from logbroker.group.record_state import FAILURES, State
-from logbroker.group.retry_policy import Exhausted
+from logbroker.group.record_state import State
 from logbroker.group.waiting import Waiting
 from logbroker.limits import REDRIVE_RUNS
-from logbroker.record.offset_ranges import OffsetRanges
+from logbroker.record.offset_ranges import OffsetRanges, Range
 
 ENDLESS = 1 << 62
 """Beyond every offset."""
-
 
 TIDY_EVERY = 64
 """How far the committed offset moves between two times that what is behind it is dropped."""
@@ -77,7 +46,7 @@ class Counters(NamedTuple):
 
 
 class LedgerState:
-    """Changes by `apply` alone, live and at replay alike."""
+    """Changes by events alone, live and at replay alike."""
 
     def __init__(
         self, *, is_parked_from_birth: bool = False, ended_leases: EndedLeases | None = None
@@ -89,36 +58,8 @@ class LedgerState:
         """As far as retention is known to have gone."""
         self.held: dict[int, bytes | None] = {}
         """Dead letters that hold what is behind them: where they lay, and their key."""
-        self._apply: dict[type[Any], Callable[[Any, Moment], None]] = {
-            Started: self._started,
-            Leased: self._leased,
-            Delivered: self._delivered,
-            Extended: self._extended,
-            Acknowledged: self._acknowledged,
-            Failed: self._failed,
-            GivenUp: self._given_up,
-            LetterPending: lambda event, now: None,  # who writes dead letters takes note
-            LettersWritten: self._letters_written,
-            Released: self._released,
-            Suspected: self._suspected,
-            Due: self._due,
-            Committed: self._committed,
-            Reset: self._reset,
-            Trimmed: self._trimmed,
-            Skipped: self._skipped,
-            Redriven: self._redriven,
-            Discarded: self._discarded,
-            KeyReleased: self._key_released,
-            LedgerRestored: self._restored,
-            FailuresRestored: self._failures_restored,
-            LastFailuresRestored: self._last_failures_restored,
-        }
         self.leases = LeaseTable(ended_leases)
-        self._begin_at(0)
-
-    def apply(self, event: LedgerEvent, now: Moment) -> None:
-        """Takes in one event, at the moment it was decided or is replayed."""
-        self._apply[type(event)](event, now)
+        self.begin_at(0)
 
     def has_keys(self, has_keys: bool) -> None:
         """Begins to follow keys, which are learned from the committed offset on, or ends it."""
@@ -160,143 +101,10 @@ class LedgerState:
             return State.SUSPECT
         return State.LEASED if offset in self.taken else State.AVAILABLE
 
-    # What happened
+    # The moves
 
-    def _started(self, event: Started, now: Moment) -> None:
-        self._begin_at(event.offset)
-
-    def _leased(self, event: Leased, now: Moment) -> None:
-        self._tidy()
-        token, member, ranges, deadline_ms, is_suspect = event
-        self._deliver(ranges)
-        self.taken.add_all(ranges)
-        if self.keys:
-            self.keys.take(ranges)
-        if is_suspect:
-            for first, end in ranges:
-                self.suspects.remove(first, end)
-        self.leases.grant(Lease(token, member, ranges, deadline_ms, is_suspect))
-
-    def _delivered(self, event: Delivered, now: Moment) -> None:
-        self._tidy()
-        self._deliver(event.ranges)
-        for first, end in event.ranges:
-            if self.waiting.offsets.meets(first, end):
-                waited = self.waiting.offsets.within(first, end)
-                self.waiting.remove(first, end)
-                self._free(waited)
-
-    def _extended(self, event: Extended, now: Moment) -> None:
-        self.leases.extend(event.token, event.deadline_ms)
-
-    def _acknowledged(self, event: Acknowledged, now: Moment) -> None:
-        self.leases.settle(event.token, event.ranges)
-        self._settle(event.ranges)
-
-    def _failed(self, event: Failed, now: Moment) -> None:
-        self._take_out(event.token, event.ranges)
-        for first, end in event.ranges:
-            (self.marks.add if event.is_suspect else self.marks.remove)(first, end)
-        self._wait(event.ranges, event.at_ms, event.delay_ms, now)
-        self._note_failures(event)
-        self._count(failures=1, ranges=event.ranges)
-
-    def _given_up(self, event: GivenUp, now: Moment) -> None:
-        self._take_out(event.token, event.ranges)
-        if event.outcome is Exhausted.BLOCK:
-            self._note_failures(event)
-        self.marks.remove_all(event.ranges)
-        if event.outcome is Exhausted.BLOCK:
-            self.taken.add_all(event.ranges)
-            self.parked.add_all(event.ranges)
-            if self.keys and self.is_parked_from_birth:
-                self.keys.settle(event.ranges, self.taken)
-        else:
-            self._settle(event.ranges)
-        if event.holds:
-            self._hold(event.ranges[0][0], event.key)
-        if event.cause in FAILURES:
-            self._count(failures=1, ranges=event.ranges)
-        match event.outcome:
-            case Exhausted.DEAD_LETTER:
-                self._count(dead_letters=1, ranges=event.ranges)
-            case Exhausted.DISCARD:
-                self._count(discarded=1, ranges=event.ranges)
-            case Exhausted.BLOCK:
-                pass
-
-    def _letters_written(self, event: LettersWritten, now: Moment) -> None:
-        written = max(event.end, self.counters.letters_written)
-        known = max(written, self.counters.dead_letters)  # damage may have taken some
-        self.counters = self.counters._replace(letters_written=written, dead_letters=known)
-
-    def _released(self, event: Released, now: Moment) -> None:
-        self.leases.lose(event.token, event.ranges)
-        self._free(event.ranges)
-
-    def _suspected(self, event: Suspected, now: Moment) -> None:
-        self._take_out(event.token, event.ranges)
-        for first, end in event.ranges:
-            self.marks.add(first, end)
-        self._free(event.ranges)
-
-    def _due(self, event: Due, now: Moment) -> None:
-        due = OffsetRanges((*event.ranges, *self.waiting.finish(now.mono_ms)))
-        for first, end in event.ranges:
-            self.waiting.remove(first, end)
-        self._free(due.ranges())
-
-    def _committed(self, event: Committed, now: Moment) -> None:
-        self.leases.lose_below(event.offset)
-        if self.committed < event.offset:
-            self._settle(((self.committed, event.offset),))
-        self._has_progress()
-
-    def _reset(self, event: Reset, now: Moment) -> None:
-        self.leases.lose_all()
-        self._begin_at(event.offset)
-        self.held = {}
-        self.has_keys(self.keys is not None)
-        self._has_progress()
-        self.counters = self.counters._replace(resets=self.counters.resets + 1)
-
-    def _trimmed(self, event: Trimmed, now: Moment) -> None:
-        offset, expired = event
-        self.leases.lose_below(offset)
-        if self.committed < offset:
-            self._settle(((self.committed, offset),))
-        self.log_start_offset = max(self.log_start_offset, offset)
-        self.last_failures.drop_below(offset)
-        expired += self.counters.expired_unsettled
-        self.counters = self.counters._replace(expired_unsettled=expired)
-
-    def _skipped(self, event: Skipped, now: Moment) -> None:
-        self._take_out(0, event.ranges)
-        self._settle(event.ranges)
-        self._count(skipped=1, ranges=event.ranges)
-
-    def _redriven(self, event: Redriven, now: Moment) -> None:
-        self._take_out(0, event.ranges)
-        for first, end in event.ranges:
-            self.marks.remove(first, end)
-            self._forget_failures(first, end)
-            self.redrives.add(first, end)
-        self._free(event.ranges)
-
-    def _discarded(self, event: Discarded, now: Moment) -> None:
-        self._take_out(0, event.ranges)
-        self._settle(event.ranges)
-        self._count(discarded=1, ranges=event.ranges)
-
-    def _key_released(self, event: KeyReleased, now: Moment) -> None:
-        if event.offset in self.held:
-            key = self.held.pop(event.offset)
-            if self.keys and key is not None:
-                self.keys.let_go(event.offset, key, self.taken)
-
-    # What it is made of
-
-    def _begin_at(self, offset: int) -> None:
+    def begin_at(self, offset: int) -> None:
+        """Begins anew at `offset`: nothing is known of any record. Nothing may be leased."""
         self.committed = offset
         self._tidy_at = offset
         """From this committed offset on it is worth it."""
@@ -318,7 +126,7 @@ class LedgerState:
             self.parked.add(offset, ENDLESS)
             self.taken.add(offset, ENDLESS)
 
-    def _settle(self, ranges: Ranges) -> None:
+    def settle(self, ranges: Ranges) -> None:
         """Settles ranges that no lease holds; what of them is settled stays so."""
         if self.keys:
             self.keys.settle(ranges, self.taken)
@@ -340,7 +148,7 @@ class LedgerState:
         elif ranges[0][1] > self.committed:
             self.committed = ranges[0][1]
         if not self.counters.has_progress:
-            self._has_progress()
+            self.note_progress()
 
     def _forget(self, ranges: Ranges) -> None:
         for offsets in (self.marks, self.suspects, self.parked):
@@ -353,9 +161,10 @@ class LedgerState:
             if end - first == 1:
                 self.failures.pop(first, None)
             else:
-                self._forget_failures(first, end)
+                self.forget_failures(first, end)
 
-    def _forget_failures(self, first: int, end: int) -> None:
+    def forget_failures(self, first: int, end: int) -> None:
+        """Drops what is known of failures of these records."""
         failures = self.failures
         if not failures:
             return
@@ -366,7 +175,7 @@ class LedgerState:
             for offset in [offset for offset in failures if first <= offset < end]:
                 del failures[offset]
 
-    def _take_out(self, token: int, ranges: Ranges) -> None:
+    def take_out(self, token: int, ranges: Ranges) -> None:
         """Takes the ranges out of the lease, and of whatever a damaged journal left them in."""
         self.leases.lose(token, ranges)
         if self.waiting.offsets or self.suspects or self.parked:
@@ -375,7 +184,7 @@ class LedgerState:
                 self.suspects.remove(first, end)
                 self.parked.remove(first, end)
 
-    def _free(self, ranges: Iterable[tuple[int, int]]) -> None:
+    def free(self, ranges: Iterable[Range]) -> None:
         """Makes ranges available, or leasable alone where they are marked."""
         for start, stop in ranges:
             first = max(start, self.committed)
@@ -394,11 +203,11 @@ class LedgerState:
                         self.keys.take(((begin, end),))
                         self.keys.want(begin, end)
 
-    def _wait(self, ranges: Ranges, at_ms: int, delay_ms: int, now: Moment) -> None:
+    def let_wait(self, ranges: Ranges, at_ms: int, delay_ms: int, now: Moment) -> None:
         """Lets ranges wait for what is left of a back-off that began at `at_ms`, wall time."""
         left_ms = min(max(at_ms + delay_ms - now.wall_ms, 0), delay_ms)
         if not left_ms:
-            self._free(ranges)
+            self.free(ranges)
             return
         for first, end in ranges:
             self.taken.add(first, end)
@@ -409,38 +218,29 @@ class LedgerState:
         if self.keys:
             self.keys.free(first, end)
 
-    def _deliver(self, ranges: Ranges) -> None:
+    def deliver(self, ranges: Ranges) -> None:
+        """Takes note that the ranges are delivered once more."""
         self.deliveries.add(ranges)
         self.delivered_end = max(self.delivered_end, ranges[-1][1])
 
-    def _note_failures(self, event: Failed | GivenUp) -> None:
-        delay_ms = event.delay_ms if isinstance(event, Failed) else 0
-        known = Failure(event.failures, event.first_ms, event.at_ms, delay_ms, intern(event.reason))
-        if self.is_parked_from_birth:
-            self.last_failures.note(event.ranges, known)
-        if self.is_parked_from_birth and isinstance(event, GivenUp):
-            for first, end in event.ranges:
-                self._forget_failures(first, end)
-            return
-        for first, end in event.ranges:
-            for offset in range(first, end):
-                self.failures[offset] = known
-
-    def _hold(self, offset: int, key: bytes | None) -> None:
+    def hold(self, offset: int, key: bytes | None) -> None:
+        """Lets what has this key, or else what is behind the offset, wait for its dead letter."""
         self.held[offset] = key
         if self.keys and key is not None:
             self.keys.hold(offset, key)
 
-    def _has_progress(self) -> None:
+    def note_progress(self) -> None:
+        """Takes note that there is a commit to speak of."""
         self.counters = self.counters._replace(has_progress=1)
 
-    def _count(self, *, ranges: Ranges, **names: int) -> None:
+    def count(self, *, ranges: Ranges, **names: int) -> None:
+        """Counts the records of the ranges in the counters of these names."""
         count = sum(end - first for first, end in ranges)
         for name in names:
             changed = {name: getattr(self.counters, name) + count}
             self.counters = self.counters._replace(**changed)
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
         """Drops what settled records left behind, now and then; of dead letters always."""
         if self.committed < self._tidy_at and not self.is_parked_from_birth:
             return
@@ -458,36 +258,3 @@ class LedgerState:
         if len(starts) <= REDRIVE_RUNS:
             return min(self.log_start_offset, self.committed)
         return min(max(self.log_start_offset, starts[-REDRIVE_RUNS]), self.committed)
-
-    def _restored(self, event: LedgerRestored, now: Moment) -> None:
-        self.leases.lose_all()
-        self._begin_at(event.committed)
-        self.delivered_end = event.delivered_end
-        self.log_start_offset = event.log_start_offset
-        self.settled = OffsetRanges(event.settled)
-        self.parked = OffsetRanges(event.parked)
-        self.marks = OffsetRanges(event.marks)
-        self.suspects = self.marks.copy()
-        self.taken = OffsetRanges((*event.settled, *event.parked, *event.marks))
-        self.deliveries = Deliveries(event.deliveries)
-        self.redrives = OffsetCounts(event.redrives)
-        self.held = dict(event.held)
-        self.counters = Counters(*event.counters)
-        self.has_keys(self.keys is not None)
-
-    def _failures_restored(self, event: FailuresRestored, now: Moment) -> None:
-        for row in event.rows:
-            known = _failure_of(row)
-            for offset in range(row.first, row.end):
-                self.failures[offset] = known
-            if row.is_waiting:
-                self.suspects.remove(row.first, row.end)
-                self._wait(((row.first, row.end),), row.at_ms, row.delay_ms, now)
-
-    def _last_failures_restored(self, event: LastFailuresRestored, now: Moment) -> None:
-        for row in event.rows:
-            self.last_failures.note(((row.first, row.end),), _failure_of(row))
-
-
-def _failure_of(row: FailureRow) -> Failure:
-    return Failure(row.failures, row.first_ms, row.at_ms, row.delay_ms, intern(row.reason))

@@ -6,12 +6,12 @@ resolved; failed again, they are parked again: the same record, never a copy. Le
 settlements and time are those of the ledger it is made of.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from logbroker.errors import InvalidError
 from logbroker.group.ledger import Ledger
-from logbroker.group.ledger_events import Discarded, LedgerEvent
+from logbroker.group.ledger_events import Discarded, KeyReleased, LedgerEvent, Redriven
 from logbroker.group.redrive import Redrive, Walk
 from logbroker.record.offset_ranges import OffsetRanges, Range, joined
 
@@ -49,6 +49,13 @@ def parked_ranges(ledger: Ledger, first: int, end: int) -> list[Range]:
     return ledger.state.parked.within(first, end)
 
 
+def decide_redrive(ledger: Ledger, ranges: Iterable[Range]) -> list[LedgerEvent]:
+    """Returns parked records of the ranges as available again, with fresh failures."""
+    wanted, parked = OffsetRanges(ranges).ranges(), ledger.state.parked
+    found = tuple(run for first, end in wanted for run in parked.within(first, end))
+    return [Redriven(found)] if found else []
+
+
 def decide_redrive_step(
     ledger: Ledger,
     redrive: Redrive,
@@ -75,7 +82,7 @@ def decide_redrive_step(
         chosen = first_of(wanted, max_count)
     redriven = _count(chosen)
     next_offset = chosen[-1][1] if redriven == max_count else max(end, walk.next_offset)
-    return RedriveStep(ledger.decide_redrive(chosen), next_offset, redriven)
+    return RedriveStep(decide_redrive(ledger, chosen), next_offset, redriven)
 
 
 def resolvable(ledger: Ledger, first: int, end: int) -> list[Range]:
@@ -100,6 +107,11 @@ def decide_resolve(ledger: Ledger, ranges: Sequence[Range]) -> list[LedgerEvent]
             raise InvalidError("INVALID_OFFSET", message, first=first, end=end)
     found = tuple(run for first, end in ranges for run in resolvable(ledger, first, end))
     return [Discarded(found)] if found else []
+
+
+def decide_release_key(ledger: Ledger, offset: int) -> list[LedgerEvent]:
+    """Returns the end of what the dead letter from `offset` holds, if it holds anything."""
+    return [KeyReleased(offset)] if offset in ledger.state.held else []
 
 
 def _count(ranges: Sequence[Range]) -> int:

@@ -7,10 +7,11 @@ import pytest
 from logbroker.group.explain import Why, explain
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import Moment
+from logbroker.group.parked import decide_redrive
 from logbroker.group.record_state import Cause
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
 from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
-from tests.group.test_ledger import Bench
+from tests.group.ledger_bench import Bench
 
 BLOCK = RetryPolicy(max_failures=1, exhausted=Exhausted.BLOCK)
 
@@ -115,7 +116,7 @@ def test_without_members_a_suspect_waits_for_one_too():
 def test_a_parked_dead_letter_tells_why_it_failed_last():
     settings = GroupSettings(retry=RetryPolicy(max_failures=1))
     ledger, now = Ledger(settings, is_parked_from_birth=True), Moment(0, 0)
-    ledger.apply_all(ledger.decide_redrive([(0, 1)]), now)
+    ledger.apply_all(decide_redrive(ledger, [(0, 1)]), now)
     bounds = {"log_start_offset": 0, "high_watermark": 1}
     ledger.apply_all(ledger.decide_lease("m", 1, now, high_watermark=1, max_count=1), now)
     failed = ledger.decide_settle(1, [(0, 1)], Cause.RETRY, now, Random(1), reason="again")

@@ -9,7 +9,7 @@ from logbroker.group.events import InLedger, LedgerId, decode, encode
 from logbroker.group.last_failures import OVERHEAD_BYTES, Failure, LastFailures
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import KEEPING, Keeping, Moment
-from logbroker.group.parked import decide_resolve
+from logbroker.group.parked import decide_redrive, decide_resolve
 from logbroker.group.record_state import Cause
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
@@ -94,7 +94,7 @@ class Bench:
 
     def redrive(self, first, end):
         parked = self.ledger.state.parked.within(first, end)
-        self.apply(self.ledger.decide_redrive([(first, end)]))
+        self.apply(decide_redrive(self.ledger, [(first, end)]))
         for at in (at for low, high in parked for at in range(low, high)):
             self.told[at] = (self.told[at][0], self.told[at][1] + 1)
 
@@ -173,7 +173,7 @@ def test_counts_of_resolved_dead_letters_are_bounded(monkeypatch):
     monkeypatch.setattr(ledger_state, "REDRIVE_RUNS", 100)
     ledger = Ledger(GroupSettings(order=Order.NONE), is_parked_from_birth=True)
     now, count = Moment(0, 0), 300
-    ledger.apply_all(ledger.decide_redrive([(at, at + 1) for at in range(0, count, 2)]), now)
+    ledger.apply_all(decide_redrive(ledger, [(at, at + 1) for at in range(0, count, 2)]), now)
     ledger.apply_all(decide_resolve(ledger, [(at, at + 1) for at in range(1, count, 2)]), now)
     for token, most in enumerate((count, 1), 1):
         leased = ledger.decide_lease("m", token, now, high_watermark=count, max_count=most)

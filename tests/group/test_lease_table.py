@@ -1,13 +1,7 @@
 """Leases that have ended are remembered for a while, and never too many of them."""
 
 from logbroker.group.group_events import InLedger, LedgerId
-from logbroker.group.lease_table import (
-    ENDED_LEASES,
-    NOTHING,
-    EndedLeases,
-    Lease,
-    LeaseTable,
-)
+from logbroker.group.lease_table import ENDED_LEASES, NOTHING, EndedLeases, Lease, LeaseTable
 from logbroker.group.ledger_events import Moment
 from logbroker.group.ledgers import Ledgers
 from logbroker.group.record_state import Cause

@@ -12,10 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from logbroker.errors import ConflictError
 from logbroker.group import events
+from logbroker.group.commits import decide_commit
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import KEEPING, Keeping, Moment
-from logbroker.group.parked import decide_resolve
+from logbroker.group.parked import decide_redrive, decide_release_key, decide_resolve
 from logbroker.group.record_state import Cause, State
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
 from logbroker.group.settings import AfterDeadLetter, GroupSettings, Order
@@ -226,7 +227,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def commit(self, data):
         offset = data.draw(st.integers(0, len(self.model.entries)))
         before = self.ledger.state.committed
-        self.apply(self.ledger.decide_commit(offset, len(self.model.entries), is_automatic=True))
+        self.apply(decide_commit(self.ledger, offset, len(self.model.entries), is_automatic=True))
         for at in range(min(offset, len(self.model.entries)) if offset >= before else 0):
             if self.model.entries[at].state is not State.SETTLED:
                 self.model.settle(at)
@@ -264,7 +265,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def let_go(self, data):
         at = data.draw(st.sampled_from(sorted(self.model.held)))
-        self.apply(self.ledger.decide_release_key(at))
+        self.apply(decide_release_key(self.ledger, at))
         self.model.held.remove(at)
 
     @precondition(lambda self: any(e.state is State.PARKED for e in self.model.entries))
@@ -273,7 +274,7 @@ class LedgerMachine(RuleBasedStateMachine):
         parked = [at for at, e in enumerate(self.model.entries) if e.state is State.PARKED]
         at = data.draw(st.sampled_from(parked))
         if is_redriven:
-            self.apply(self.ledger.decide_redrive([(at, at + 1)]))
+            self.apply(decide_redrive(self.ledger, [(at, at + 1)]))
             self.model.entries[at].failures = 0
             self.model.free(at)
         else:

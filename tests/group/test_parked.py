@@ -8,7 +8,12 @@ from logbroker.errors import ConflictError, InvalidError, NotFoundError
 from logbroker.group import redrive
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import Moment
-from logbroker.group.parked import decide_redrive_step, decide_resolve, parked_counts
+from logbroker.group.parked import (
+    decide_redrive,
+    decide_redrive_step,
+    decide_resolve,
+    parked_counts,
+)
 from logbroker.group.record_state import Cause, State
 from logbroker.group.redrive import DeadLetterFacts, Redrives, RedriveState, Selection
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
@@ -59,7 +64,7 @@ def test_a_dead_letter_is_parked_redriven_and_resolved_or_parked_again(order):
     ledger = new_ledger(order)
     assert lease(ledger, 1) == ()
     assert parked_counts(ledger, 0, 10) == (10, 0, 0)
-    ledger.apply_all(ledger.decide_redrive([(2, 4), (6, 7)]), NOW)
+    ledger.apply_all(decide_redrive(ledger, [(2, 4), (6, 7)]), NOW)
     assert parked_counts(ledger, 0, 10) == (7, 3, 0)
     assert lease(ledger, 1) == ((2, 4), (6, 7))
     [first, _] = ledger.delivered_runs(((2, 4), (6, 7)))
@@ -68,7 +73,7 @@ def test_a_dead_letter_is_parked_redriven_and_resolved_or_parked_again(order):
     settle(ledger, 1, 6, 7, Cause.ACKNOWLEDGE)
     settle(ledger, 1, 3, 4, Cause.REJECT)
     assert parked_counts(ledger, 0, 10) == (8, 0, 2)
-    ledger.apply_all(ledger.decide_redrive([(0, 10)]), NOW)
+    ledger.apply_all(decide_redrive(ledger, [(0, 10)]), NOW)
     assert [run[2:] for run in ledger.delivered_runs([(3, 4)])] == [(1, 0, 2)]
     fresh = new_ledger(order)
     fresh.apply_all(snapshot(ledger.state), NOW)
@@ -77,7 +82,7 @@ def test_a_dead_letter_is_parked_redriven_and_resolved_or_parked_again(order):
 
 def test_what_waits_or_is_suspect_does_not_stop_for_the_parked_before_it():
     ledger = new_ledger()
-    ledger.apply_all(ledger.decide_redrive([(5, 7)]), NOW)
+    ledger.apply_all(decide_redrive(ledger, [(5, 7)]), NOW)
     lease(ledger, 1)
     ledger.apply_all(ledger.decide_vanish("a", NOW, Random(1)), NOW)
     assert lease(ledger, 2) == ((5, 6),)
@@ -90,7 +95,7 @@ def test_an_operator_gives_up_all_that_no_member_holds(order):
     ledger = Ledger(
         GroupSettings(order=order, retry=RetryPolicy(max_failures=2)), is_parked_from_birth=True
     )
-    ledger.apply_all(ledger.decide_redrive([(1, 6)]), NOW)
+    ledger.apply_all(decide_redrive(ledger, [(1, 6)]), NOW)
     assert lease(ledger, 1, max_count=2) == ((1, 3),)
     settle(ledger, 1, 2, 3, Cause.RETRY)
     assert ledger.state.state_of(2) is State.WAITING
@@ -119,7 +124,7 @@ def test_of_what_is_blocked_an_operator_gives_up_nothing_else():
 
 def test_retention_removes_resolved_and_parked_ones_and_counts_neither():
     ledger = new_ledger()
-    ledger.apply_all(ledger.decide_redrive([(1, 2)]), NOW)
+    ledger.apply_all(decide_redrive(ledger, [(1, 2)]), NOW)
     ledger.apply_all(ledger.decide_trim(4), NOW)
     assert parked_counts(ledger, 4, 10) == (6, 0, 0)
     assert ledger.state.counters.expired_unsettled == 1, "the one that was on its way"

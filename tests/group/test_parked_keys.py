@@ -4,6 +4,7 @@ from random import Random
 
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import Moment
+from logbroker.group.parked import decide_redrive
 from logbroker.group.record_state import Cause
 from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
@@ -21,7 +22,7 @@ def new_ledger(max_unsettled=100):
 
 
 def redrive(ledger, *ranges):
-    ledger.apply_all(ledger.decide_redrive(ranges), NOW)
+    ledger.apply_all(decide_redrive(ledger, ranges), NOW)
 
 
 def learn(ledger):

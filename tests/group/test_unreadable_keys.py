@@ -6,6 +6,7 @@ import pytest
 
 from logbroker.group.ledger import Ledger
 from logbroker.group.ledger_events import KEEPING, Delivered, Keeping, Leased, Moment
+from logbroker.group.parked import decide_redrive
 from logbroker.group.record_state import Cause, State
 from logbroker.group.retry_policy import Exhausted, RetryPolicy
 from logbroker.group.settings import GroupSettings, Order
@@ -118,7 +119,7 @@ def test_damaged_records_are_passed_over_and_in_nobodys_way(become, at):
     reading.restart_on_damage()
     reading.learn()
     reading.pass_ms(60_000)
-    reading.apply(reading.ledger.decide_redrive([(0, len(KEYS))]))
+    reading.apply(decide_redrive(reading.ledger, [(0, len(KEYS))]))
     reading.learn()
     state = reading.ledger.state
     assert {state.state_of(at) for at in DAMAGE} == {State.SETTLED}
@@ -139,8 +140,8 @@ def test_a_damaged_dead_letter_that_is_redriven_is_passed_over_wherever_it_lies(
     for at in DAMAGE:
         reading = Reading(is_parked_from_birth=True)
         reading.damage = DAMAGE
-        reading.apply(reading.ledger.decide_redrive([(at, at + 1)]))
+        reading.apply(decide_redrive(reading.ledger, [(at, at + 1)]))
         assert reading.lease() == ()
-        reading.apply(reading.ledger.decide_redrive([(0, len(KEYS))]))
+        reading.apply(decide_redrive(reading.ledger, [(0, len(KEYS))]))
         assert reading.lease() == ((0, 1), (4, 6))
         assert {reading.ledger.state.state_of(at) for at in DAMAGE} == {State.SETTLED}
