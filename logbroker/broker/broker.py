@@ -162,10 +162,14 @@ class Broker:
         return topic
 
     async def delete_topic(self, name: str, topic_id: str) -> None:
-        """Deletes a topic, its records and what is known of their producers. NotFoundError."""
+        """Deletes a topic, its records and what is known of their producers. NotFoundError.
+
+        Dead letters are written before their records go; those that cannot be go with them.
+        """
         topic = self._catalog.get(name, topic_id)
+        await self._dead_letters.wait_tried(topic.topic_id)
         try:
-            await self._coordinator.delete(name, topic_id)
+            await self._coordinator.delete(name, topic.topic_id)
         finally:
             if self._catalog.find(topic.topic_id) is None:
                 await self.members.topic_deleted(topic)
@@ -458,10 +462,12 @@ async def open_broker(
     engine: Engine, clock: Clock, *, defaults: LogConfig, limits: LimitsConfig
 ) -> AsyncIterator[Broker]:
     """Replays the journals, opens the partitions, keeps house; at the end saves state."""
+    engine.keep_needed(lambda _: 0)  # until it is known what is
     producer_ids = await ProducerIds.open(engine, clock)
     partitions = Partitions(engine, producer_ids.registry)
     coordinator = await Coordinator.open(engine, partitions, producer_ids, clock, defaults)
     groups = await Groups.open(engine, coordinator.catalog, partitions, clock)
+    engine.keep_needed(groups.letters.needed_from)
     broker = Broker(engine, partitions, coordinator, producer_ids, groups, limits, clock)
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -30,6 +30,7 @@ from logbroker.errors import (
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.ledger_events import GivenUp, LettersWritten
 from logbroker.group.retry_policy import Exhausted
+from logbroker.group.settings import OutOfRange
 from logbroker.record.batch import Batch
 from logbroker.record.columns import encode_batch
 
@@ -61,18 +62,39 @@ class DeadLetters:
         groups.on_letter = self._has_letters.set
 
     async def decided(self, decide: Callable[[], list[InLedger]]) -> list[InLedger]:
-        """Returns what `decide` does, once there is a topic for the dead letters in it."""
+        """Returns what `decide` does, once there is a topic for the dead letters in it.
+
+        A record that retention took before is none: it has expired, and is counted as that.
+        """
         while True:
             decided = decide()
-            missing = {
-                told.ledger
-                for told in decided
-                if is_letter(told) and self.topics.find(told.ledger) is None
-            }
+            letters = [told for told in decided if is_letter(told)]
+            if self._let_expire(letters):
+                continue
+            missing = {told.ledger for told in letters if self.topics.find(told.ledger) is None}
             if not missing:
                 return decided
             for ledger_id in missing:
                 await self.topics.make(ledger_id)
+
+    def _let_expire(self, letters: list[InLedger]) -> bool:
+        """Takes note of what retention took; returns whether there was anything new."""
+        groups, has_expired = self._groups, False
+        firsts: dict[LedgerId, int] = {}
+        for ledger_id, event in letters:
+            assert isinstance(event, GivenUp)
+            first = event.ranges[0][0]
+            firsts[ledger_id] = min(firsts.get(ledger_id, first), first)
+        for ledger_id, first in firsts.items():
+            ledger = groups.ledger(ledger_id)
+            if ledger.settings.out_of_range is not OutOfRange.EARLIEST:
+                continue  # where the group goes on is decided with the next lease
+            start = groups.partition(ledger_id).log.bounds().log_start_offset
+            if first < start and (expired := ledger.decide_trim(start)):
+                log.warning("given up too late: expired", ledger=ledger_id, log_start_offset=start)
+                groups.commit_in(ledger_id, expired)
+                has_expired = True
+        return has_expired
 
     async def run(self) -> None:
         """Writes dead letters as they come, until it is cancelled."""
@@ -93,6 +115,11 @@ class DeadLetters:
                 await clock.wait_for(waiting, max(next_ms - clock.monotonic_ms(), 1))
             except TimeoutError:
                 continue
+
+    async def wait_tried(self, topic_id: str) -> None:
+        """Waits until the dead letters there are of a topic are written, or could not be."""
+        if untried := self._groups.letters.untried_of(topic_id):
+            await asyncio.wait(untried)
 
     async def wait_written(self, topic_id: str, partition: int, offset: int) -> int:
         """Returns up to where, at most `offset`, a log is needed no more for dead letters.

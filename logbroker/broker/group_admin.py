@@ -82,7 +82,7 @@ class GroupAdmin:
         if groups.journal.failure:
             return
         catalog, now_ms = groups.state.catalog, groups.clock.now_ms()
-        in_use = set(self._membership.groups_in_use())
+        in_use = set(self._membership.groups_in_use()) | groups.letters.groups()
         in_use |= {
             ledger_id.group
             for ledger_id, ledger in groups.state.all().items()

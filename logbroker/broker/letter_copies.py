@@ -49,7 +49,7 @@ async def parts(
     A part has at most FETCH_BYTES, or is one record, and no gap in its sequences.
     """
     part: list[Row] = []
-    size, records = 0, _Source(source)
+    size, records = 0, _Source(source, letters[0].ledger_id)
     for letter in letters:
         if letter.is_durable and letter.is_durable.exception():
             continue  # the journal failed: nobody was told that it is settled
@@ -97,8 +97,9 @@ def columns_of(part: Sequence[Row], topic: TopicRead, ledger_id: LedgerId) -> Co
 class _Source:
     """Reads records of a partition: what lies side by side is read, and taken apart, once."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, ledger_id: LedgerId) -> None:
         self._partition = partition
+        self._log = log.bind(ledger=ledger_id)
         self._batches: list[Batch] = []
         self._records: list[Record] = []
         self._batch: Batch | None = None
@@ -133,13 +134,13 @@ class _Source:
             run = await partition.log.read(offset, FETCH_BYTES)
         except DataLossError as error:
             next_offset = int(error.details["next_offset"])
-            log.error("dead letters lost to damage", offset=offset, next_offset=next_offset)
+            self._log.error("dead letters lost to damage", offset=offset, next_offset=next_offset)
             return next_offset
         except OffsetOutOfRangeError:
-            log.error("dead letters lost to retention", offset=offset, end=end)
+            self._log.error("dead letters lost to retention", offset=offset, end=end)
             return max(offset + 1, min(end, partition.log.bounds().log_start_offset))
         if not run.batches:
-            log.error("dead letters lost with the end of their log", offset=offset, end=end)
+            self._log.error("dead letters lost with the end of their log", offset=offset, end=end)
             return end
         at = 0
         while at < len(run.batches):

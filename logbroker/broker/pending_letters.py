@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from logbroker.group.events import LedgerId
 from logbroker.group.ledger_events import GivenUp
+from logbroker.group.ledger_state import ENDLESS
+from logbroker.record.partition_id import PartitionId
 
 
 class Letter(NamedTuple):
@@ -78,9 +80,28 @@ class PendingLetters:
             if letter.event.ranges[0][0] < offset
         ]
 
+    def needed_from(self, partition: PartitionId) -> int | None:
+        """Returns the first record of a partition that is yet to be copied, of whatever group."""
+        letters = self.below(partition.topic_id, partition.partition, ENDLESS)
+        return min([letter.event.ranges[0][0] for letter in letters], default=None)
+
+    def groups(self) -> set[str]:
+        """Returns which groups have any."""
+        return {ledger_id.group for ledger_id in self._letters}
+
     def untried(self, group: str) -> "list[Future[None]]":
         """Returns what ends once a group's dead letters are written, or could not be for now."""
         return [one.is_tried for one in self.of_group(group) if not one.is_tried.done()]
+
+    def untried_of(self, topic_id: str) -> "list[Future[None]]":
+        """Returns the same for those that all groups have of a topic."""
+        return [
+            letter.is_tried
+            for ledger_id, letters in self._letters.items()
+            if ledger_id.topic_id == topic_id
+            for letter in letters
+            if not letter.is_tried.done()
+        ]
 
     def remove(self, letter: Letter) -> None:
         """Drops one, written or not; nothing if it is not there any more."""

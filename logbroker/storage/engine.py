@@ -1,4 +1,4 @@
-"""What the broker asks of storage: six verbs of a partition, three of an engine.
+"""What the broker asks of storage: six verbs of a partition, four of an engine.
 
 For every partition:  0 <= log_start_offset <= high_watermark <= next_offset
 None of the three ever goes back, whatever a crash left behind.
@@ -12,6 +12,9 @@ from typing import NamedTuple, Protocol
 from logbroker.config import LogConfig
 from logbroker.record.batch import Batch
 from logbroker.record.partition_id import PartitionId
+
+NeededFrom = Callable[[PartitionId], int | None]
+"""Tells from which offset on a partition is still needed; None: from none."""
 
 
 class Bounds(NamedTuple):
@@ -129,6 +132,14 @@ class Engine(Protocol):
 
     def partitions(self) -> Sequence[PartitionId]:
         """Returns what is there, opened or not, also of topics nobody remembers."""
+
+    def keep_needed(self, needed_from: NeededFrom) -> None:
+        """Makes retention ask from which offset on a partition is still needed.
+
+        It asks before it removes anything, and keeps that longer: until it is twice as old, or
+        there is twice as much of it, as the config allows. Nothing else changes: `trim` does not
+        ask. An engine without retention of its own does nothing here.
+        """
 
     async def delete(self, partition: PartitionId) -> None:
         """Removes the partition and its bytes, durably; nothing if there is none."""

@@ -15,7 +15,7 @@ from logbroker.record.batch import Batch
 from logbroker.record.columns import first_offset_at
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage import refusals
-from logbroker.storage.engine import Bounds, EngineStats, LogStats, Run
+from logbroker.storage.engine import Bounds, EngineStats, LogStats, NeededFrom, Run
 from logbroker.storage.high_watermark import HighWatermark
 
 
@@ -146,6 +146,9 @@ class MemoryEngine:
     def partitions(self) -> Sequence[PartitionId]:
         """Returns what is there."""
         return [log.partition for log in self._logs.values()]
+
+    def keep_needed(self, needed_from: NeededFrom) -> None:
+        """Does nothing: there is no retention."""
 
     async def delete(self, partition: PartitionId) -> None:
         """Removes the partition; nothing if there is none of this incarnation."""

@@ -115,7 +115,8 @@ class TopicServiceServicer:
 
     def DeleteTopic(self, request, context):
         """Deletes a topic and all its records. Streams that read it end with `NOT_FOUND`; batches
-        that are sent to it are answered so.
+        that are sent to it are answered so. Records that a group gave up are copied to its dead-letter
+        topic before; what cannot be copied for now goes too, and the log says so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -16,7 +16,7 @@ from logbroker.config import LogConfig, StorageConfig
 from logbroker.errors import LogbrokerError, PreconditionError
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage import refusals
-from logbroker.storage.engine import EngineStats
+from logbroker.storage.engine import EngineStats, NeededFrom
 from logbroker.storage.file import paths
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.disk import Disk
@@ -63,6 +63,7 @@ class FileEngine:
         self._names = asyncio.Lock()
         """Held while directories come and go."""
         self._is_closed = False
+        self._needed_from: NeededFrom = lambda _: None
         files = OpenFiles(disk, _most_open_files(disk, config.max_open_files))
         reader = SegmentReader(disk, files, threads)
         self._machine = Machine(disk, clock, files, threads, reader)
@@ -123,6 +124,10 @@ class FileEngine:
             place.partition or PartitionId(topic, "", number)
             for (topic, number), place in self._places.items()
         ]
+
+    def keep_needed(self, needed_from: NeededFrom) -> None:
+        """Makes retention ask from which offset on a partition is still needed."""
+        self._needed_from = needed_from
 
     async def delete(self, partition: PartitionId) -> None:
         """Removes the partition and its bytes, durably; nothing if there is none.
@@ -191,7 +196,7 @@ class FileEngine:
         for place in list(self._places.values()):
             if place.log:
                 try:
-                    await place.log.keep_house()
+                    await place.log.keep_house(self._needed_from)
                 except LogbrokerError as error:
                     log.warning("housekeeping failed", error=str(error), **error.details)
 

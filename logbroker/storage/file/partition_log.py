@@ -21,7 +21,7 @@ from logbroker.errors import ExhaustedError, LogbrokerError, NotFoundError
 from logbroker.record.batch import HEADER, Batch, BatchHeader
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage import refusals
-from logbroker.storage.engine import Bounds, LogStats, Run
+from logbroker.storage.engine import Bounds, LogStats, NeededFrom, Run
 from logbroker.storage.file import paths
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.contents import Contents
@@ -33,7 +33,7 @@ from logbroker.storage.file.log_scrub import LogScrub
 from logbroker.storage.file.open_files import OpenFiles
 from logbroker.storage.file.opening import Opened
 from logbroker.storage.file.reader import SegmentReader
-from logbroker.storage.file.retention import Kept, expired_count
+from logbroker.storage.file.retention import Kept, expired_count, without_needed
 from logbroker.storage.file.segment import Segment
 from logbroker.storage.file.segments import Segments
 from logbroker.storage.high_watermark import HighWatermark
@@ -199,7 +199,7 @@ class FilePartitionLog:
         """Offsets that are lost, as far as anyone has noticed, as half-open ranges."""
         return self._known_damage.ranges(self._segments.log_start_offset)
 
-    async def keep_house(self) -> None:
+    async def keep_house(self, needed_from: NeededFrom) -> None:
         """Seals the active segment if it is old; applies retention."""
         async with self._upkeep:
             if self._refusal or self._failure:
@@ -211,7 +211,7 @@ class FilePartitionLog:
                 self._flusher.want()
             if not self._is_start_saved:
                 await self._save_start()
-            await self._retain(now_ms)
+            await self._retain(now_ms, needed_from)
 
     async def delete(self) -> None:
         """Makes every call, and all that wait, fail from now on; touches no file any more."""
@@ -366,8 +366,8 @@ class FilePartitionLog:
 
     # Upkeep
 
-    async def _retain(self, now_ms: int) -> None:
-        count = await self._expired_count(now_ms)
+    async def _retain(self, now_ms: int, needed_from: NeededFrom) -> None:
+        count = await self._expired_count(now_ms, needed_from)
         if not count:
             return
         gone = self._segments.first(count)
@@ -401,7 +401,7 @@ class FilePartitionLog:
         except ExhaustedError as error:
             log.warning("log start not noted", error=str(error), **self._names())
 
-    async def _expired_count(self, now_ms: int) -> int:
+    async def _expired_count(self, now_ms: int, needed_from: NeededFrom) -> int:
         """Returns how many segments may go; none of them has what is not durable yet."""
         config = self.config
         if not len(self._segments) or not (config.retention_ms or config.retention_bytes):
@@ -412,9 +412,12 @@ class FilePartitionLog:
                 if time_ms is not None and now_ms - time_ms <= config.retention_ms:
                     break
         kept = [
-            Kept(segment.size_bytes, self._known_time_ms(segment)) for segment in self._segments
+            Kept(segment.size_bytes, self._known_time_ms(segment), segment.next_offset)
+            for segment in self._segments
         ]
         count = expired_count(kept, config, now_ms)
+        if count and (offset := needed_from(self.partition)) is not None:
+            count = without_needed(count, kept, config, now_ms, offset)
         gone = self._segments.first(count)
         return sum(segment.next_offset <= self._mark.offset for segment in gone)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from logbroker.config import LogConfig
-from logbroker.storage.file.retention import Kept, expired_count
+from logbroker.storage.file.retention import Kept, expired_count, without_needed
 
 NOW = 1_000_000
 
@@ -58,3 +58,28 @@ def test_without_limits_nothing_goes():
 def test_either_limit_is_enough():
     segments = [Kept(10, NOW - 200), Kept(10, NOW), Kept(10, NOW)]
     assert expired_count(segments, LogConfig(retention_ms=100, retention_bytes=10), NOW) == 2
+
+
+def by_time_if_needed(needed_from, *ages):
+    """Returns how many go of segments of ten offsets each."""
+    segments = [Kept(10, NOW - age, 10 * at) for at, age in enumerate(ages, 1)]
+    config = LogConfig(retention_ms=100)
+    count = expired_count(segments, config, NOW)
+    return without_needed(count, segments, config, NOW, needed_from)
+
+
+@pytest.mark.parametrize("needed_from, count", [(0, 0), (9, 0), (10, 1), (25, 2), (30, 3), (99, 3)])
+def test_what_is_needed_stays_and_what_lies_before_it_goes(needed_from, count):
+    assert by_time_if_needed(needed_from, 180, 160, 140, 20) == count
+
+
+def test_what_is_needed_goes_when_it_is_twice_as_old_as_it_may_be():
+    assert by_time_if_needed(0, 300, 201, 200, 20) == 2
+
+
+@pytest.mark.parametrize("size, count", [(15, 0), (20, 0), (29, 0), (30, 1), (35, 1), (45, 2)])
+def test_what_is_needed_goes_when_there_is_twice_as_much_as_may_be(size, count):
+    segments = [Kept(10, NOW, 1), Kept(10, NOW, 2), Kept(size - 20, NOW, 3)]
+    config = LogConfig(retention_ms=0, retention_bytes=10)
+    assert expired_count(segments, config, NOW) >= count
+    assert without_needed(3, segments, config, NOW, 0) == count
