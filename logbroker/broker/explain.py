@@ -3,8 +3,9 @@
 from typing import Any, NamedTuple
 
 from logbroker.broker.groups import Groups
+from logbroker.broker.letter_search import find_copy
 from logbroker.broker.membership import Membership
-from logbroker.broker.parked_records import FoundLetter, ParkedRecords
+from logbroker.broker.parked_records import FoundLetter, ParkedRecords, Shelf
 from logbroker.errors import NotFoundError
 from logbroker.group.events import LedgerId
 from logbroker.group.explain import Explanation, Why, explain
@@ -47,8 +48,12 @@ class Explain:
             if groups.letters.find(ledger_id, offset):
                 return Explained(Why.DEAD_LETTERED, ON_ITS_WAY, {})
             shelf = self._parked.shelf(group, topic)
-            if shelf and (letter := await self._parked.find_copy(shelf, partition, offset)):
-                return _dead_lettered(letter)
+            if shelf:
+                searched = await find_copy(self._parked, shelf, partition, offset)
+                if searched.letter:
+                    return _dead_lettered(searched.letter)
+                if searched.first is not None:
+                    return _not_found(shelf, searched.first)
         return _explained(told)
 
     def look(self, ledger_id: LedgerId, ledger: Ledger, offset: int, bounds: Bounds) -> Explanation:
@@ -95,6 +100,14 @@ def _dead_lettered(letter: FoundLetter) -> Explained:
     return Explained(state, sentence.format(**details), _told(details))
 
 
+def _not_found(shelf: Shelf, searched_from: int) -> Explained:
+    details = {
+        "dead_letter_topic": shelf.topic.topic,
+        "searched_from_offset": searched_from,
+    }
+    return Explained(Why.SETTLED, NOT_FOUND.format(**details), details)
+
+
 def _explained(found: Explanation) -> Explained:
     values = found._asdict()
     details = _told({name: value for name, value in values.items() if name != "why"})
@@ -114,6 +127,10 @@ ON_ITS_WAY = "the group gave it up; it is about to be written to its dead-letter
 RESOLVED = (
     "the group gave it up; its dead letter, offset {dead_letter_offset} of partition "
     "{dead_letter_partition} of {dead_letter_topic}, is resolved"
+)
+NOT_FOUND = (
+    "the group is done with it, or began behind it; it may be a dead letter, too, older than "
+    "those that were searched, from offset {searched_from_offset} of {dead_letter_topic} on"
 )
 PARKED = (
     "a dead letter, from offset {source_offset} of partition {source_partition} of "

@@ -14,7 +14,6 @@ from logbroker.group.dead_letter import (
     FIELD_NAMES,
     DeadLetter,
     dead_letter_of,
-    is_dead_letter_of,
     with_last_failure,
 )
 from logbroker.group.events import LedgerId
@@ -25,10 +24,11 @@ from logbroker.group.record_state import State
 from logbroker.group.redrive import DeadLetterFacts, Selection
 from logbroker.limits import FETCH_BYTES
 from logbroker.record.batch import Batch
-from logbroker.record.columns import decode_records, header_bytes, keys_and_header
+from logbroker.record.columns import decode_records, keys_and_header
 from logbroker.record.compression import Codec
 from logbroker.record.offset_ranges import OffsetRanges, Range
-from logbroker.record.record import Header, Record
+from logbroker.record.record import Record
+from logbroker.storage.engine import PartitionLog
 from logbroker.topic.topic import Topic
 
 NAMES = {State.SETTLED: "resolved", State.SUSPECT: "available"}
@@ -107,11 +107,15 @@ class ParkedRecords:
         """Returns the ledger of a partition; None where the group has not begun there."""
         return self._groups.state.get(shelf.ledger_id(partition))
 
+    def log(self, shelf: Shelf, partition: int) -> PartitionLog:
+        """Returns the log of a partition they lie in."""
+        return self._groups.partitions.get(shelf.topic.partition(partition)).log
+
     def wanted(
         self, shelf: Shelf, partition: int, selection: Selection, *, with_resolved: bool
     ) -> list[Range]:
         """Returns where in a partition something may lie that is meant."""
-        bounds = self._groups.partitions.get(shelf.topic.partition(partition)).log.bounds()
+        bounds = self.log(shelf, partition).bounds()
         first, end = selection.within(partition, bounds.high_watermark)
         first = max(first, bounds.log_start_offset)
         ledger = self.ledger(shelf, partition)
@@ -137,7 +141,7 @@ class ParkedRecords:
         What cannot be read is passed over.
         """
         wanted = OffsetRanges(ranges)
-        async for batch in self._batches(shelf, partition, wanted):
+        async for batch in self.batches(shelf, partition, wanted):
             yield self._found(shelf, partition, batch, wanted, selection, with_records)
 
     async def find(self, shelf: Shelf, partition: int, offset: int) -> FoundLetter | None:
@@ -149,31 +153,13 @@ class ParkedRecords:
                 return letter
         return None
 
-    async def find_copy(self, shelf: Shelf, partition: int, offset: int) -> FoundLetter | None:
-        """Returns the newest dead letter that came from this offset of the source.
-
-        Reads the whole partition, of which little is taken apart.
-        """
-        found = None
-        header = Header(FIELD_NAMES["offset"], str(offset).encode())
-        probe, topic_id = header_bytes(header), shelf.source.topic_id
-        everything = self.wanted(shelf, partition, Selection(), with_resolved=True)
-        async for batch in self._batches(shelf, partition, OffsetRanges(everything)):
-            if batch.header.codec is Codec.NONE and probe not in bytes(batch.records):
-                continue
-            for record in decode_records(batch, partition):
-                if header in record.headers and is_dead_letter_of(record.headers, topic_id):
-                    found = _letter(shelf, batch, record, self.ledger(shelf, partition))
-        return found
-
-    async def _batches(
+    async def batches(
         self, shelf: Shelf, partition: int, wanted: OffsetRanges
     ) -> AsyncIterator[Batch]:
         """Yields the batches that hold what is wanted, as far as they can be read."""
-        place = shelf.topic.partition(partition)
-        partition_log = self._groups.partitions.get(place).log
         if not wanted:
             return
+        seed, partition_log = shelf.topic.partition(partition).seed, self.log(shelf, partition)
         offset, end = wanted.first, min(wanted.end, partition_log.bounds().high_watermark)
         while (offset := wanted.next_held(offset, end)) < end:
             try:
@@ -186,7 +172,7 @@ class ParkedRecords:
                 continue
             at = 0
             while at < len(run.batches):
-                batch = Batch.decode(run.batches, place.seed, at)
+                batch = Batch.decode(run.batches, seed, at)
                 at += batch.header.size_bytes
                 if wanted.meets(batch.header.base_offset, batch.header.next_offset):
                     yield batch
@@ -217,7 +203,7 @@ class ParkedRecords:
             return nothing._replace(offsets=offsets)
         chosen = OffsetRanges((at, at + 1) for at in offsets)
         letters = [
-            _letter(shelf, batch, record, ledger)
+            letter_at(shelf, batch, record, ledger)
             for record in decode_records(batch, partition)
             if record.offset in chosen
         ]
@@ -261,7 +247,8 @@ def _facts(shelf: Shelf, batch: Batch, ledger: Ledger | None) -> list[DeadLetter
     return found
 
 
-def _letter(shelf: Shelf, batch: Batch, record: Record, ledger: Ledger | None) -> FoundLetter:
+def letter_at(shelf: Shelf, batch: Batch, record: Record, ledger: Ledger | None) -> FoundLetter:
+    """Returns what a parked record is, and how it stands in the ledger."""
     state, redrives = State.PARKED, 0
     if ledger:
         state = ledger.state.state_of(record.offset)
