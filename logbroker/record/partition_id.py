@@ -18,5 +18,9 @@ class PartitionId(NamedTuple):
         """What seeds header checksums: a batch in a wrong file is not a batch."""
         return crc32c(f"{self.topic_id}/{self.partition}".encode())
 
+    def log_fields(self) -> dict[str, str | int]:
+        """Returns what a line of the log says of it."""
+        return {"topic": self.topic, "partition": self.partition}
+
     def __str__(self) -> str:
         return f"{self.topic}/{self.partition}"

@@ -21,9 +21,10 @@ from logbroker.storage.file import paths
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.flusher import Threads
+from logbroker.storage.file.machine import Machine
 from logbroker.storage.file.open_files import OpenFiles
 from logbroker.storage.file.opening import damaged, open_partition
-from logbroker.storage.file.partition_log import FilePartitionLog, Machine
+from logbroker.storage.file.partition_log import FilePartitionLog
 from logbroker.storage.file.reader import SegmentReader
 from logbroker.storage.file.scrub import Scrub
 

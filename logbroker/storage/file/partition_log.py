@@ -1,7 +1,7 @@
 """One partition: segments in order, at most one of them active; the six verbs.
 
     log_start_offset <= high_watermark <= next_offset
-    batches up to durable_offset are on the disk; `synced` readers never see beyond it
+    `synced` readers never see beyond what is on the disk
 
 A write happens at once, on the event loop: the page cache takes it faster than a thread
 could be woken. What waits for the disk, fdatasync above all, runs in threads.
@@ -9,46 +9,29 @@ could be woken. What waits for the disk, fdatasync above all, runs in threads.
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import structlog
 
-from logbroker.clock import Clock
 from logbroker.config import Durability, LogConfig
 from logbroker.errors import ExhaustedError, LogbrokerError, NotFoundError
 from logbroker.record.batch import HEADER, Batch, BatchHeader
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage import refusals
 from logbroker.storage.engine import Bounds, LogStats, NeededFrom, Run
-from logbroker.storage.file import paths
-from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.contents import Contents
 from logbroker.storage.file.damage import KnownDamage
-from logbroker.storage.file.disk import Disk, lacks_descriptor
-from logbroker.storage.file.flusher import Flusher, Threads
+from logbroker.storage.file.log_flush import LogFlush
 from logbroker.storage.file.log_reader import LogReader
 from logbroker.storage.file.log_scrub import LogScrub
-from logbroker.storage.file.open_files import OpenFiles
+from logbroker.storage.file.log_upkeep import LogUpkeep
+from logbroker.storage.file.machine import Machine
 from logbroker.storage.file.opening import Opened
-from logbroker.storage.file.reader import SegmentReader
-from logbroker.storage.file.retention import Kept, expired_count, without_needed
 from logbroker.storage.file.segment import Segment
 from logbroker.storage.file.segments import Segments
 from logbroker.storage.high_watermark import HighWatermark
 
 log = structlog.get_logger(__name__)
-
-
-class Machine(NamedTuple):
-    """What all partitions of an engine share."""
-
-    disk: Disk
-    clock: Clock
-    files: OpenFiles
-    threads: Threads
-    reader: SegmentReader
 
 
 class FilePartitionLog:
@@ -72,13 +55,24 @@ class FilePartitionLog:
             opened.segments,
             log_start_offset=checkpoint.log_start_offset,
             next_offset=checkpoint.next_offset,
+            append_time_ms=checkpoint.append_time_ms,
             is_appendable=opened.is_appendable,
         )
-        self._durable_offset = checkpoint.next_offset
-        self._append_time_ms = checkpoint.append_time_ms
         self._mark = HighWatermark(checkpoint.next_offset)
-        self._upkeep = asyncio.Lock()
-        """Held by what changes the checkpoint, or files other than the active segment's."""
+        self._log_flush = LogFlush(
+            machine,
+            directory,
+            partition,
+            self._segments,
+            self._mark,
+            check=self._check_disk,
+            on_failure=self._flush_failed,
+            on_sealed=self._finish_sealed,
+        )
+        self._flusher = self._log_flush.flusher
+        self._upkeep = LogUpkeep(
+            machine, directory, partition, self._segments, self._mark, self._flusher.want
+        )
         self._known_damage = KnownDamage(partition)
         self._log_reader = LogReader(
             partition,
@@ -87,22 +81,16 @@ class FilePartitionLog:
             self._reader,
             self._disk,
             self._threads,
-            self._upkeep,
+            self._upkeep.lock,
             self._known_damage,
             self._check_open,
         )
         self.scrub = LogScrub(
-            self._segments, self._known_damage, self._disk, self._threads, self._upkeep
+            self._segments, self._known_damage, self._disk, self._threads, self._upkeep.lock
         )
-        self._flusher = Flusher(self._threads, self._flush)
         self._flush_timer: asyncio.Task[None] | None = None
-        self._sealing: list[Segment] = []
-        """Sealed, and their index files not written yet."""
-        self._has_new_names = False
         self._is_index_saved = opened.is_index_saved
         self._is_checkpoint_saved = opened.is_checkpoint_saved
-        self._is_start_saved = True
-        """Whether the checkpoint says where the log begins. Not so where the disk was full."""
         self._torn_bytes = opened.torn_bytes
         self._failure: LogbrokerError | None = None
         """A failed disk: refuses writes, until the partition is opened again."""
@@ -120,8 +108,8 @@ class FilePartitionLog:
         if expected_offset is not None and expected_offset != next_offset:
             raise refusals.unexpected_offset(self.partition, expected_offset, next_offset)
         append_time_ms = self._clock.now_ms()
-        if append_time_ms < self._append_time_ms:
-            append_time_ms = self._append_time_ms
+        if append_time_ms < segments.append_time_ms:
+            append_time_ms = segments.append_time_ms
         segment = segments.active
         size = HEADER.size + header.records_bytes
         if segment is None or not segment.has_room(size, append_time_ms, config):
@@ -134,7 +122,7 @@ class FilePartitionLog:
             segment.append(stamped, self._files, self._disk, config)
         except ExhaustedError as error:
             raise refusals.disk_full(self.partition, error) from error
-        self._append_time_ms = append_time_ms
+        segments.append_time_ms = append_time_ms
         segments.next_offset = segment.next_offset
         self._is_index_saved = False
         self._flusher.note_write()
@@ -158,14 +146,14 @@ class FilePartitionLog:
 
     async def trim(self, offset: int) -> None:
         """Raises the log start offset to `offset`, durably; segments before it go."""
-        async with self._upkeep:
+        async with self._upkeep.lock:
             self._check_open()
             if offset > self._mark.offset:
                 raise refusals.out_of_range(self.partition, offset, self.bounds())
             if offset > self._segments.log_start_offset:
-                await self._save_checkpoint(offset)
+                await self._upkeep.save_checkpoint(offset)
                 self._segments.log_start_offset = offset
-                await self._drop_segments()
+                await self._upkeep.drop_segments()
 
     def wait_beyond(self, offset: int) -> asyncio.Future[None]:
         """Returns a future, done once the high watermark is greater than `offset`."""
@@ -201,21 +189,21 @@ class FilePartitionLog:
 
     async def keep_house(self, needed_from: NeededFrom) -> None:
         """Seals the active segment if it is old; applies retention."""
-        async with self._upkeep:
+        async with self._upkeep.lock:
             if self._refusal or self._failure:
                 return
             now_ms = self._clock.now_ms()
             active = self._segments.active
             if active and active.is_old(now_ms, self.config):
-                self._seal()
+                self._segments.seal()
                 self._flusher.want()
-            if not self._is_start_saved:
-                await self._save_start()
-            await self._retain(now_ms, needed_from)
+            if not self._upkeep.is_start_saved:
+                await self._upkeep.save_start()
+            await self._upkeep.retain(self.config, now_ms, needed_from)
 
     async def delete(self) -> None:
         """Makes every call, and all that wait, fail from now on; touches no file any more."""
-        async with self._upkeep:
+        async with self._upkeep.lock:
             self._stop(refusals.deleted(self.partition))
             for segment in self._segments:
                 self._files.remove(segment.file)
@@ -224,7 +212,7 @@ class FilePartitionLog:
         """Makes all durable. Returns whether the next start needs to scan nothing."""
         self._stop(refusals.closed(), is_flushed=True)
         await self._flusher.want()
-        async with self._upkeep:
+        async with self._upkeep.lock:
             is_clean = not self._failure
             if is_clean:
                 try:
@@ -234,7 +222,7 @@ class FilePartitionLog:
                         "partition not closed cleanly",
                         reason=error.reason,
                         error=str(error),
-                        **self._names(),
+                        **self.partition.log_fields(),
                     )
                     is_clean = False
             for segment in self._segments:
@@ -251,216 +239,43 @@ class FilePartitionLog:
     def _roll(self) -> Segment:
         """Returns a new active segment, which begins at the next offset."""
         if self._segments.active:
-            self._seal()
+            self._segments.seal()
         segment = Segment(self._directory, self._segments.next_offset, self._seed)
         segment.contents = Contents(segment.base_offset)
         self._files.descriptor(segment.file, create=True)
-        self._has_new_names = True
+        self._log_flush.has_new_names = True
         self._segments.begin(segment)
         return segment
-
-    def _seal(self) -> None:
-        """Ends the active segment. The next flush cuts it; its indexes are saved after that."""
-        segment = self._segments.active
-        assert segment
-        assert segment.contents
-        if segment.has_spare:
-            segment.file.written += 1  # until it is cut there is something to flush
-        segment.last_append_time_ms = segment.contents.last_append_time_ms
-        segment.latest = None
-        self._sealing.append(segment)
-        self._segments.active = None
 
     async def _flush_later(self) -> None:
         await self._clock.wait_until(self._clock.monotonic_ms() + self.config.flush_interval_ms)
         self._flush_timer = None
         self._flusher.want()
 
-    async def _flush(self) -> None:
-        """Makes durable what is written now. The flusher calls it, one at a time."""
-        if self._failure:
-            raise self._failure.again()
-        target, sealed = self._segments.next_offset, list(self._sealing)
-        has_new_names, self._has_new_names = self._has_new_names, False
-        try:
-            for full in sealed:
-                await self._cut_spare(full)
-            for segment in (*sealed, self._segments.active):
-                if segment:
-                    await self._sync(segment)
-            if has_new_names:
-                await self._sync_names()
-        except LogbrokerError as error:
-            if not isinstance(self._refusal, NotFoundError):
-                self._fail(error)
-            raise
-        self._durable_offset = target
-        if sealed:
-            self._threads.start(self._finish_sealed())
-        if target > self._mark.offset:
-            self._mark.advance(target)
-
-    async def _sync_names(self) -> None:
-        while True:
-            try:
-                await self._threads.sync(self._disk.sync_directory, self._directory)
-                return
-            except LogbrokerError as error:
-                if not (lacks_descriptor(error) and self._files.close_one()):
-                    raise
-
-    async def _cut_spare(self, segment: Segment) -> None:
-        """Cuts off what lies behind the last batch of a sealed segment.
-
-        In a thread: while an fdatasync of much data runs, this waits for it.
-        """
-        if not segment.has_spare or segment.file.is_removed:
-            return
-        truncate = partial(self._disk.truncate, size=segment.size_bytes)
-        try:
-            with self._files.held(segment.file) as descriptor:
-                await self._threads.sync(truncate, descriptor)
-        except LogbrokerError as error:
-            log.warning("spare room not cut", reason=error.reason, **self._names())
-        else:
-            segment.note_cut()
-
-    async def _sync(self, segment: Segment) -> None:
-        file = segment.file
-        if file.failure:
-            raise file.failure
-        if file.is_dirty and not file.is_removed:
-            with self._files.held(file) as descriptor:
-                written, begun_ns = file.written, self._clock.monotonic_ns()
-                if self._flusher.is_brief:
-                    self._disk.sync(descriptor)
-                else:
-                    await self._threads.sync(self._disk.sync, descriptor)
-                self._threads.pace.note(self._clock.monotonic_ns() - begun_ns)
-                file.synced = max(file.synced, written)
-
     async def _finish_sealed(self) -> None:
         """Saves what sealed segments leave behind. If it cannot, a restart makes up for it."""
-        async with self._upkeep:
-            if self._refusal or self._failure or not self._sealing:
+        async with self._upkeep.lock:
+            if self._refusal or self._failure or not self._segments.sealing:
                 return
             try:
-                await self._save_checkpoint(self._segments.log_start_offset, self._sealed_files())
+                start, upkeep = self._segments.log_start_offset, self._upkeep
+                await upkeep.save_checkpoint(start, upkeep.sealed_files())
             except LogbrokerError as error:
-                log.warning("sealed segments not noted", error=str(error), **self._names())
+                log.warning(
+                    "sealed segments not noted", error=str(error), **self.partition.log_fields()
+                )
 
-    def _sealed_files(self) -> dict[Path, bytes]:
-        """Returns the index files of what is sealed and synced; from now on they are written."""
-        files: dict[Path, bytes] = {}
-        for segment in [segment for segment in self._sealing if not segment.file.is_dirty]:
-            self._sealing.remove(segment)
-            files |= segment.index_files()
-            self._reader.keep(segment)
-        return files
+    def _flush_failed(self, error: LogbrokerError) -> None:
+        if not isinstance(self._refusal, NotFoundError):  # deleted meanwhile
+            self._fail(error)
 
     def _fail(self, error: LogbrokerError) -> None:
         if not self._failure:
             self._failure = refusals.storage_failed(self.partition, error)
-            log.error("storage failed", error=str(error), **error.details, **self._names())
+            log.error(
+                "storage failed", error=str(error), **error.details, **self.partition.log_fields()
+            )
             self._flusher.fail(self._failure)
-
-    # Upkeep
-
-    async def _retain(self, now_ms: int, needed_from: NeededFrom) -> None:
-        count = await self._expired_count(now_ms, needed_from)
-        if not count:
-            return
-        gone = self._segments.first(count)
-        if gone[-1] is self._segments.active:
-            self._seal()
-            self._flusher.want()
-        start = max(gone[-1].next_offset, self._segments.log_start_offset)
-        try:
-            await self._save_checkpoint(start)
-        except ExhaustedError:
-            if len(self._segments) == count:
-                raise
-            self._is_start_saved = False  # a full disk must not keep retention from making room
-        self._segments.log_start_offset = start
-        size = sum(segment.size_bytes for segment in gone)
-        await self._drop_segments()
-        if not self._is_start_saved:
-            await self._save_start()
-        log.info(
-            "retention removed segments",
-            count=count,
-            size_bytes=size,
-            log_start_offset=start,
-            **self._names(),
-        )
-
-    async def _save_start(self) -> None:
-        """Notes where the log begins, once there is room: or a restart calls the rest lost."""
-        try:
-            await self._save_checkpoint(self._segments.log_start_offset)
-        except ExhaustedError as error:
-            log.warning("log start not noted", error=str(error), **self._names())
-
-    async def _expired_count(self, now_ms: int, needed_from: NeededFrom) -> int:
-        """Returns how many segments may go; none of them has what is not durable yet."""
-        config = self.config
-        if not len(self._segments) or not (config.retention_ms or config.retention_bytes):
-            return 0
-        if config.retention_ms:
-            for segment in self._segments:
-                time_ms = await self._last_append_time_ms(segment)
-                if time_ms is not None and now_ms - time_ms <= config.retention_ms:
-                    break
-        kept = [
-            Kept(segment.size_bytes, self._known_time_ms(segment), segment.next_offset)
-            for segment in self._segments
-        ]
-        count = expired_count(kept, config, now_ms)
-        if count and (offset := needed_from(self.partition)) is not None:
-            count = without_needed(count, kept, config, now_ms, offset)
-        gone = self._segments.first(count)
-        return sum(segment.next_offset <= self._mark.offset for segment in gone)
-
-    async def _last_append_time_ms(self, segment: Segment) -> int | None:
-        is_known = (
-            segment is self._segments.active or segment.contents or segment.last_append_time_ms
-        )
-        if not is_known:
-            await self._reader.load(segment)
-        return self._known_time_ms(segment)
-
-    def _known_time_ms(self, segment: Segment) -> int | None:
-        if segment.contents and not segment.contents.is_empty:
-            return segment.contents.last_append_time_ms
-        return segment.last_append_time_ms
-
-    async def _drop_segments(self) -> None:
-        """Removes the segments that lie before the log start offset."""
-        gone = self._segments.take_before_start()
-        for segment in gone:
-            self._files.remove(segment.file)
-            self._reader.drop(segment)
-            if segment in self._sealing:
-                self._sealing.remove(segment)
-            await self._threads.run(segment.remove, self._disk)
-
-    async def _save_checkpoint(
-        self, log_start_offset: int, hints: dict[Path, bytes] | None = None
-    ) -> None:
-        """Writes the checkpoint durably, and index files beside it."""
-        files = {self._directory / paths.CHECKPOINT: self._checkpoint(log_start_offset).encode()}
-        await self._threads.run(self._disk.write_files, self._directory, files, hints)
-        self._is_start_saved = True
-
-    def _checkpoint(self, log_start_offset: int) -> Checkpoint:
-        return Checkpoint(
-            topic=self.partition.topic,
-            topic_id=self.partition.topic_id,
-            partition=self.partition.partition,
-            log_start_offset=log_start_offset,
-            next_offset=max(self._durable_offset, log_start_offset),
-            append_time_ms=self._append_time_ms,
-        )
 
     # The end
 
@@ -475,19 +290,20 @@ class FilePartitionLog:
 
     async def _save_all(self) -> None:
         """Leaves the directory as a start likes to find it, when all is quiet."""
-        hints = self._sealed_files()
+        hints = self._upkeep.sealed_files()
         if active := self._segments.active:
             active.cut_spare(self._files, self._disk)
             async with self._threads.sync_slot:
-                await self._sync(active)
+                await self._log_flush.sync(active)
             if not self._is_index_saved:
                 hints |= active.index_files()
         if hints or not self._is_checkpoint_saved:
-            await self._save_checkpoint(self._segments.log_start_offset, hints)
+            await self._upkeep.save_checkpoint(self._segments.log_start_offset, hints)
+
+    def _check_disk(self) -> None:
+        if self._failure:
+            raise self._failure.again()
 
     def _check_open(self) -> None:
         if self._refusal:
             raise self._refusal.again()
-
-    def _names(self) -> dict[str, str | int]:
-        return {"topic": self.partition.topic, "partition": self.partition.partition}

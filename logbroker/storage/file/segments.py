@@ -20,12 +20,19 @@ class Segments:
         *,
         log_start_offset: int,
         next_offset: int,
+        append_time_ms: int,
         is_appendable: bool,
     ) -> None:
         self.log_start_offset = log_start_offset
         self.next_offset = next_offset
         """What the next record gets."""
+        self.durable_offset = next_offset
+        """Batches up to it are on the disk."""
+        self.append_time_ms = append_time_ms
+        """Of the last batch."""
         self.active = segments[-1] if is_appendable else None
+        self.sealing: list[Segment] = []
+        """Sealed, and their index files not written yet."""
         self._segments = segments
         self._base_offsets = [segment.base_offset for segment in segments]
 
@@ -51,6 +58,18 @@ class Segments:
         self._segments.append(segment)
         self._base_offsets.append(segment.base_offset)
         self.active = segment
+
+    def seal(self) -> None:
+        """Ends the active segment. The next flush cuts it; its indexes are saved after that."""
+        segment = self.active
+        assert segment
+        assert segment.contents
+        if segment.has_spare:
+            segment.file.written += 1  # until it is cut there is something to flush
+        segment.last_append_time_ms = segment.contents.last_append_time_ms
+        segment.latest = None
+        self.sealing.append(segment)
+        self.active = None
 
     def take_before_start(self) -> list[Segment]:
         """Takes out the segments that lie before the log start offset, and returns them."""
