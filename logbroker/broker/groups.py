@@ -15,66 +15,23 @@ import structlog
 
 from logbroker.broker.groups_journal import GroupsJournal
 from logbroker.broker.ledger_timer import LedgerTimer
+from logbroker.broker.live_effects import Answered, LiveEffects
 from logbroker.broker.live_group import LiveGroup
 from logbroker.broker.partitions import Partition, Partitions
-from logbroker.broker.pending_letters import Letter, PendingLetters
+from logbroker.broker.pending_letters import PendingLetters
 from logbroker.clock import Clock
-from logbroker.errors import (
-    LogbrokerError,
-    NotFoundError,
-    OffsetOutOfRangeError,
-    UnavailableError,
-)
+from logbroker.errors import LogbrokerError, NotFoundError, OffsetOutOfRangeError, UnavailableError
 from logbroker.group.commits import decide_lost_tail
 from logbroker.group.events import Event, InLedger, LedgerId
-from logbroker.group.group_events import (
-    GroupDeleted,
-    TokensReserved,
-    TopicDetached,
-)
-from logbroker.group.lease_table import Lease
+from logbroker.group.group_events import TokensReserved
 from logbroker.group.ledger import Ledger
-from logbroker.group.ledger_events import (
-    Acknowledged,
-    Committed,
-    Discarded,
-    Extended,
-    Failed,
-    GivenUp,
-    Leased,
-    LedgerEvent,
-    LetterPending,
-    LettersWritten,
-    Moment,
-    Released,
-    Reset,
-    Skipped,
-    Suspected,
-    Trimmed,
-)
+from logbroker.group.ledger_events import GivenUp, LedgerEvent, Moment, Released
 from logbroker.group.ledger_state import ENDLESS
 from logbroker.group.ledgers import Ledgers
-from logbroker.group.progress import has_nothing_to_give
-from logbroker.group.retry_policy import Exhausted
-from logbroker.record.offset_ranges import OffsetRanges, Range
 from logbroker.storage.engine import Engine
 from logbroker.topic.catalog import TopicCatalog
 
-Answered = dict[int, OffsetRanges]
-"""By token, what a member has just answered for, which need not be taken back from it."""
-
 TOKENS_RESERVED_AT_ONCE = 1_000_000
-
-SAID = {
-    Exhausted.DISCARD: "records discarded",
-    Exhausted.BLOCK: "records blocked, an operator is needed",
-}
-
-GIVING_NOTHING = (Leased, Extended, LettersWritten)
-"""What makes nothing available."""
-
-RESOLVING = (Acknowledged, Discarded, Trimmed, Skipped)
-"""What settles dead letters in their ledger."""
 
 log = structlog.get_logger()
 
@@ -100,7 +57,7 @@ class Groups:
         self.timer = LedgerTimer(clock)
         self.letters = PendingLetters()
         self.on_letter: Callable[[], None] = lambda: None
-        self.on_resolved: Callable[[LedgerId], None] = lambda _: None
+        self.effects = LiveEffects(self.state, self.live, self.timer, self.partition)
         self.journal = journal
         self.decided_count = 0
         """Of commits: as long as it stays the same, so does what is decided."""
@@ -120,9 +77,9 @@ class Groups:
         now = groups.moment()
         for event in await journal.replay():
             if isinstance(event, InLedger):
-                groups._note_letter(event, None)
+                groups.letters.note(event, None, groups.state)
             else:
-                groups._forget_letters(event)
+                groups.letters.forget(event)
             groups.state.apply(event, now)
         for ledger_id in groups.letters.ledger_ids():
             known = groups.state.get(ledger_id)
@@ -231,13 +188,14 @@ class Groups:
         done = self.journal.keep(decided)
         self.decided_count += 1
         now = self.moment()
+        effects, note_letter = self.effects, self.letters.note
         tried = []
         for event in decided:
             if isinstance(event, InLedger):
-                letter = self._note_letter(event, done)
-                self._apply_in_ledger(event, now, answered)
+                letter = note_letter(event, done, self.state)
+                effects.apply(event, now, answered)
                 if isinstance(event.event, GivenUp):
-                    self._say_given_up(event.ledger, event.event)
+                    effects.say_given_up(event.ledger, event.event)
                 if letter:
                     tried.append(letter.is_tried)
             else:
@@ -291,7 +249,7 @@ class Groups:
             for ledger_id, ledger in self.state.of(name, topic_id).items():
                 if not ledger.state.is_parked_from_birth:
                     continue  # who reads it is told that it is gone
-                self.on_resolved(ledger_id)
+                self.effects.on_resolved(ledger_id)
                 for lease in ledger.state.leases.all():  # so that members have room again
                     released = Released(lease.token, tuple(lease.held.ranges()))
                     events.append(InLedger(ledger_id, released))
@@ -322,140 +280,15 @@ class Groups:
                 log.error("group was ahead of its log", ledger=ledger_id, offset=known, end=end)
         await self.commit(decided)
 
-    def _apply_in_ledger(self, told: InLedger, now: Moment, answered: Answered | None) -> None:
-        ledger_id, event = told
-        ledger = self.state.get(ledger_id)
-        live = self.live.get(ledger_id.group)
-        if ledger is None or live is None:
-            self.state.apply(told, now)
-            ledger = self.state.get(ledger_id)
-        else:
-            match event:
-                case Leased(token, member, ranges, _, is_suspect):
-                    self.state.apply(told, now)
-                    count = sum(end - first for first, end in ranges)
-                    live.granted(ledger_id, token, member, count, is_suspect=is_suspect)
-                case Acknowledged() | Failed() | GivenUp() | Released() | Suspected():
-                    lease = ledger.state.leases.get(event.token)
-                    self._apply_to_lease(told, now, live, lease)
-                    if lease and not isinstance(event, Acknowledged):
-                        self._take_back(ledger_id, live, lease, event.ranges, answered)
-                case Committed() | Reset() | Trimmed() | Skipped():
-                    self._apply_to_leases(told, now, live, ledger.state.leases.all())
-                case _:
-                    self.state.apply(told, now)
-            if self._may_give(event, ledger_id, ledger, live):
-                live.look_into(ledger_id)
-        if ledger and ledger.state.is_parked_from_birth and isinstance(event, RESOLVING):
-            self.on_resolved(ledger_id)
-        if ledger:
-            self.timer.arm(ledger_id, ledger.next_deadline_ms())
-
-    def _may_give(
-        self, event: LedgerEvent, ledger_id: LedgerId, ledger: Ledger, live: LiveGroup
-    ) -> bool:
-        """Returns whether there may be something to lease after this event."""
-        if not isinstance(event, Acknowledged):
-            return not isinstance(event, GIVING_NOTHING)
-        if ledger_id not in live.watched:
-            return True  # nobody would hear of more
-        try:
-            mark = self.partition(ledger_id).log.bounds().high_watermark
-        except LogbrokerError:
-            return False
-        return not has_nothing_to_give(ledger, mark)
-
-    def _apply_to_lease(
-        self, told: InLedger, now: Moment, live: LiveGroup, lease: Lease | None
-    ) -> None:
-        """Applies what ends a lease, or a part of it."""
-        had = lease.held.count if lease else 0
-        self.state.apply(told, now)
-        if lease and lease.held.count < had:
-            count = had - lease.held.count
-            live.gave(lease.member, lease.token, count, is_over=not lease.held)
-
-    def _take_back(
-        self,
-        ledger_id: LedgerId,
-        live: LiveGroup,
-        lease: Lease,
-        ranges: Sequence[Range],
-        answered: Answered | None,
-    ) -> None:
-        """Tells a member that it lost the ranges, but for those which it has just answered for."""
-        known = answered.get(lease.token) if answered else None
-        if known:
-            ranges = [gap for first, end in ranges for gap in known.gaps(first, end)]
-        if ranges:
-            live.take_back(lease.member, ledger_id, lease.token, list(ranges))
-
-    def _apply_to_leases(
-        self, told: InLedger, now: Moment, live: LiveGroup, leases: Sequence[Lease]
-    ) -> None:
-        """Applies what may end any lease, or a part of it, and tells the members of it."""
-        before = [(lease, lease.held.copy()) for lease in leases]
-        self.state.apply(told, now)
-        for lease, had in before:
-            count = had.count - lease.held.count
-            if not count:
-                continue
-            live.gave(lease.member, lease.token, count, is_over=not lease.held)
-            for first, end in lease.held.ranges():
-                had.remove(first, end)
-            live.take_back(lease.member, told.ledger, lease.token, had.ranges())
-
-    def _note_letter(self, told: InLedger, done: "Future[Any] | None") -> Letter | None:
-        ledger_id, event = told
-        if isinstance(event, LetterPending):
-            sequence, event = event
-        elif isinstance(event, GivenUp) and event.outcome is Exhausted.DEAD_LETTER:
-            ledger = self.state.get(ledger_id)
-            sequence = ledger.state.counters.dead_letters if ledger else 0
-        else:
-            return None
-        is_tried = asyncio.get_running_loop().create_future()
-        letter = Letter(ledger_id, sequence, event, done, is_tried)
-        self.letters.add(letter)
-        return letter
-
     def _forget_letters(self, event: Event) -> None:
-        """Drops letters whose group, or whose records, are gone."""
-        match event:
-            case GroupDeleted(name):
-                gone = self.letters.of_group(name)
-            case TopicDetached(name, topic_id):
-                gone = self.letters.of_group(name, topic_id)
-            case _:
-                return
+        gone = self.letters.forget(event)
         if gone and self._tasks:
-            what = type(event).__name__
-            log.error("dead letters not written, and lost", group=name, why=what, count=len(gone))
-        for letter in gone:
-            self.letters.remove(letter)
-
-    def _say_given_up(self, ledger_id: LedgerId, event: GivenUp) -> None:
-        """Logs what nobody finds in a dead-letter topic."""
-        if event.outcome not in SAID:
-            return
-        ledger = self.state.get(ledger_id)
-        if ledger and not ledger.state.is_parked_from_birth:
-            log.warning(
-                SAID[event.outcome],
-                ledger=ledger_id,
-                ranges=event.ranges,
-                failures=event.failures,
-                reason=event.reason,
-            )
+            name, why = gone[0].ledger_id.group, type(event).__name__
+            log.error("dead letters not written, and lost", group=name, why=why, count=len(gone))
 
     def _known(self) -> list[Event]:
         """Returns what a snapshot says: of dead letters under way, too."""
-        pending = [
-            InLedger(ledger_id, LetterPending(letter.sequence, letter.event))
-            for ledger_id in self.letters.ledger_ids()
-            for letter in self.letters.of(ledger_id)
-        ]
-        return [*self.state.snapshot(), *pending]
+        return [*self.state.snapshot(), *self.letters.events()]
 
     async def _reserve_tokens(self) -> None:
         end = self._next_token + TOKENS_RESERVED_AT_ONCE

@@ -38,7 +38,7 @@ class Holds:
         """By dead-letter ledger: by place in the source, where the copy lies, if it is held."""
         self._read_to: dict[LedgerId, int] = {}
         """By dead-letter ledger: how far its topic has been read for that."""
-        groups.on_resolved = self.resolved
+        groups.effects.on_resolved = self.resolved
 
     def resolved(self, ledger_id: LedgerId) -> None:
         """Takes note that dead letters were settled in their ledger, or are gone with it."""

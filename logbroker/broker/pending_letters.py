@@ -1,13 +1,17 @@
 """Dead letters that are settled in their source and not yet in their topic, by ledger, in order."""
 
+import asyncio
 from asyncio import Future
 from collections import deque
 from itertools import islice
 from typing import Any, NamedTuple
 
-from logbroker.group.events import LedgerId
-from logbroker.group.ledger_events import GivenUp
+from logbroker.group.events import Event, InLedger, LedgerId
+from logbroker.group.group_events import GroupDeleted, TopicDetached
+from logbroker.group.ledger_events import GivenUp, LetterPending
 from logbroker.group.ledger_state import ENDLESS
+from logbroker.group.ledgers import Ledgers
+from logbroker.group.retry_policy import Exhausted
 from logbroker.record.partition_id import PartitionId
 
 
@@ -47,6 +51,45 @@ class PendingLetters:
     def add(self, letter: Letter) -> None:
         """Takes one in, behind those of its ledger."""
         self._letters.setdefault(letter.ledger_id, deque()).append(letter)
+
+    def note(self, told: InLedger, done: "Future[Any] | None", state: Ledgers) -> Letter | None:
+        """Takes in the dead letters that an event makes, before it is applied; None: it makes none.
+
+        `done` is done once the journal holds the event; None: it does.
+        """
+        ledger_id, event = told
+        if isinstance(event, LetterPending):
+            sequence, event = event
+        elif isinstance(event, GivenUp) and event.outcome is Exhausted.DEAD_LETTER:
+            ledger = state.get(ledger_id)
+            sequence = ledger.state.counters.dead_letters if ledger else 0
+        else:
+            return None
+        is_tried = asyncio.get_running_loop().create_future()
+        letter = Letter(ledger_id, sequence, event, done, is_tried)
+        self.add(letter)
+        return letter
+
+    def forget(self, event: Event) -> list[Letter]:
+        """Drops and returns those whose group, or whose records, an event removes."""
+        match event:
+            case GroupDeleted(name):
+                gone = self.of_group(name)
+            case TopicDetached(name, topic_id):
+                gone = self.of_group(name, topic_id)
+            case _:
+                return []
+        for letter in gone:
+            self.remove(letter)
+        return gone
+
+    def events(self) -> list[Event]:
+        """Returns the events that make an empty one equal to this one."""
+        return [
+            InLedger(ledger_id, LetterPending(letter.sequence, letter.event))
+            for ledger_id, letters in self._letters.items()
+            for letter in letters
+        ]
 
     def ledger_ids(self) -> list[LedgerId]:
         """Returns where there are any."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from logbroker.broker.dead_letters import DeadLetters
-from logbroker.broker.groups import Answered, Groups
+from logbroker.broker.groups import Groups
+from logbroker.broker.live_effects import Answered
 from logbroker.errors import ConflictError, InvalidError, LogbrokerError
 from logbroker.group.events import InLedger, LedgerId
 from logbroker.group.record_state import Cause
