@@ -4,18 +4,18 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import islice
 
 import structlog
 
 from logbroker.broker.backpressure import ByteBudget
 from logbroker.broker.beginning import Beginning
 from logbroker.broker.coordinator import Coordinator
-from logbroker.broker.dead_letter_view import DeadLetterFilter, DeadLetterView
+from logbroker.broker.dead_letter_calls import DeadLetterCalls
+from logbroker.broker.dead_letter_view import DeadLetterView
 from logbroker.broker.dead_letters import DeadLetters
 from logbroker.broker.expiry import Expiry
 from logbroker.broker.explain import Explain, Explained
-from logbroker.broker.fetch import Fetch, Fetched, FetchSpec, out_of_range
+from logbroker.broker.fetch import Fetch, Fetched, FetchSpec
 from logbroker.broker.group_admin import GroupAdmin
 from logbroker.broker.groups import Groups
 from logbroker.broker.holds import Holds
@@ -26,22 +26,22 @@ from logbroker.broker.loop_lag import LoopLag
 from logbroker.broker.member import Member
 from logbroker.broker.membership import Membership, MemberSpec
 from logbroker.broker.offsets import Commit, CommitResult, OffsetReset, Offsets
-from logbroker.broker.parked_records import FoundLetter, ParkedRecords
+from logbroker.broker.parked_records import ParkedRecords
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
 from logbroker.broker.progress_view import DeadLetterProgress, PartitionProgress, ProgressView
-from logbroker.broker.redrive import RedriveJobs, RedriveProgress
+from logbroker.broker.redrive import RedriveJobs
 from logbroker.broker.response_room import ResponseRoom
 from logbroker.broker.settle import Settle, Settlement, SettleResult
 from logbroker.broker.stats import BrokerStats, GroupStats
+from logbroker.broker.topics import Topics
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
-from logbroker.errors import InvalidError, LogbrokerError, NotFoundError, UnavailableError
+from logbroker.errors import LogbrokerError
 from logbroker.group.group import Group
 from logbroker.group.settings import GroupSettings
 from logbroker.group.start_position import Position
-from logbroker.limits import DEFAULT_PAGE_SIZE, PAGE_SIZE
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
 from logbroker.storage.engine import Engine
@@ -91,6 +91,7 @@ class Broker:
             groups, beginning, leasing, settle, dead_letters, limits.idle_heartbeat_ms
         )
         """Joins and ends of Consume streams."""
+        self._topics = Topics(coordinator, partitions, self.members, dead_letters)
         self._beginning = beginning
         parked = ParkedRecords(groups)
         self._explain = Explain(groups, self.members, parked)
@@ -99,8 +100,10 @@ class Broker:
         self.group_admin = GroupAdmin(groups, self.members, self._offsets, self._progress)
         """Lists, changes and deletes groups; keeps house."""
         self._dead_letters = dead_letters
-        self._view = DeadLetterView(groups, self._produce, parked)
-        self._redrives = RedriveJobs(groups, self._view, parked)
+        view = DeadLetterView(groups, self._produce, parked)
+        self._redrives = RedriveJobs(groups, view, parked)
+        self.dead_letters = DeadLetterCalls(groups, view, self._redrives)
+        """What an operator does with dead letters."""
         self._holds = Holds(groups, parked)
         self._settle = settle
         self._lease_calls = LeaseCalls(groups, beginning, leasing)
@@ -112,83 +115,32 @@ class Broker:
         return await self._coordinator.create(name, partition_count, settings)
 
     def get_topic(self, name: str, topic_id: str = "") -> Topic:
-        """Returns a topic. NotFoundError, also while it is being made; PreconditionError."""
-        topic = self._catalog.get(name, topic_id)
-        if not self._partitions.is_made(topic):
-            message = f"topic {name!r} is still being made"
-            raise NotFoundError("TOPIC_NOT_FOUND", message, topic=name)
-        return topic
+        """Returns a topic; see `Topics.get`."""
+        return self._topics.get(name, topic_id)
 
     def partition_statuses(self, topic: Topic) -> list[PartitionStatus]:
-        """Returns the state of each partition, by number; of one that is not open, why."""
-        statuses = []
-        for partition in topic.partitions():
-            try:
-                found = self._partitions.get(partition).log
-            except UnavailableError as error:
-                statuses.append(_unavailable(partition.partition, error.reason))
-                continue
-            bounds, stats = found.bounds(), found.stats()
-            statuses.append(
-                PartitionStatus(
-                    partition=partition.partition,
-                    **bounds._asdict(),
-                    size_bytes=stats.size_bytes,
-                    segment_count=stats.segment_count,
-                    damaged=stats.damaged,
-                    failure=stats.failure,
-                )
-            )
-        return statuses
+        """Returns the state of each partition; see `Topics.partition_statuses`."""
+        return self._topics.partition_statuses(topic)
 
     def list_topics(self, page_size: int, page_token: str) -> tuple[list[Topic], str]:
-        """Returns topics by name, those behind `page_token`, and the token of the next page."""
-        if page_size < 0:
-            message = f"page_size must be at least 0, not {page_size}"
-            raise InvalidError("INVALID_ARGUMENT", message, page_size=page_size)
-        size = min(page_size or DEFAULT_PAGE_SIZE, PAGE_SIZE)
-        found = (topic for topic in self._catalog.topics() if topic.topic > page_token)
-        topics = list(islice(filter(self._partitions.is_made, found), size + 1))
-        return topics[:size], topics[size - 1].topic if len(topics) > size else ""
+        """Lists topics in pages; see `Topics.list_page`."""
+        return self._topics.list_page(page_size, page_token)
 
     async def update_topic(self, name: str, topic_id: str, settings: TopicSettings) -> Topic:
         """Changes settings. NotFoundError, InvalidError."""
         return await self._coordinator.update(name, topic_id, settings)
 
     async def grow_topic(self, name: str, topic_id: str, partition_count: int) -> Topic:
-        """Adds partitions. NotFoundError, InvalidError, ExhaustedError."""
-        topic = await self._coordinator.grow(name, topic_id, partition_count)
-        await self.members.topic_grown(topic)
-        return topic
+        """Adds partitions; see `Topics.grow`."""
+        return await self._topics.grow(name, topic_id, partition_count)
 
     async def delete_topic(self, name: str, topic_id: str) -> None:
-        """Deletes a topic, its records and what is known of their producers. NotFoundError.
-
-        Dead letters are written before their records go; those that cannot be go with them.
-        """
-        topic = self._catalog.get(name, topic_id)
-        await self._dead_letters.wait_tried(topic.topic_id)
-        try:
-            await self._coordinator.delete(name, topic.topic_id)
-        finally:
-            if self._catalog.find(topic.topic_id) is None:
-                await self.members.topic_deleted(topic)
+        """Deletes a topic with all that is known of it; see `Topics.delete`."""
+        await self._topics.delete(name, topic_id)
 
     async def trim_topic(self, name: str, topic_id: str, partition: int, offset: int) -> int:
-        """Raises the log start offset and returns it. NotFoundError, InvalidError.
-
-        Dead letters are written before their records go; one that cannot be keeps its own.
-        """
-        topic, partition_id = self._catalog.partition(name, topic_id, partition)
-        found = self._partitions.get(partition_id).log
-        bounds = found.bounds()
-        if offset < 0:
-            message = f"offset must be at least 0, not {offset}"
-            raise InvalidError("INVALID_OFFSET", message, offset=offset)
-        if offset > bounds.high_watermark:
-            raise out_of_range(offset, bounds)
-        await found.trim(await self._dead_letters.wait_written(topic.topic_id, partition, offset))
-        return found.bounds().log_start_offset
+        """Raises the log start offset and returns it; see `Topics.trim`."""
+        return await self._topics.trim(name, topic_id, partition, offset)
 
     def produce(
         self,
@@ -322,58 +274,6 @@ class Broker:
         self._groups.check()
         return self._settle.extend(group, extensions)
 
-    async def list_dead_letters(
-        self, wanted: DeadLetterFilter, *, with_resolved: bool, page_size: int, page_token: str
-    ) -> tuple[list[FoundLetter], str]:
-        """Lists dead letters in pages; see `DeadLetterView.list_page`."""
-        self._groups.check()
-        return await self._view.list_page(
-            wanted, with_resolved=with_resolved, page_size=page_size, page_token=page_token
-        )
-
-    async def get_dead_letter(
-        self, wanted: DeadLetterFilter, partition: int, offset: int
-    ) -> FoundLetter:
-        """Returns one dead letter. NotFoundError."""
-        self._groups.check()
-        return await self._view.get(wanted, partition, offset)
-
-    async def resolve_dead_letters(
-        self, wanted: DeadLetterFilter, *, is_discard: bool = False, is_dry_run: bool = False
-    ) -> int:
-        """Settles dead letters; see `DeadLetterView.resolve`."""
-        self._groups.check()
-        return await self._view.resolve(wanted, is_discard=is_discard, is_dry_run=is_dry_run)
-
-    async def copy_dead_letters(
-        self, wanted: DeadLetterFilter, to_topic: str, *, is_dry_run: bool = False
-    ) -> int:
-        """Copies dead letters to a topic; see `DeadLetterView.copy`."""
-        self._groups.check()
-        return await self._view.copy(wanted, to_topic, is_dry_run=is_dry_run)
-
-    async def start_redrive(
-        self, wanted: DeadLetterFilter, rate: float = 0, *, is_dry_run: bool = False
-    ) -> RedriveProgress:
-        """Starts a redrive; see `RedriveJobs.start`."""
-        self._groups.check()
-        return await self._redrives.start(wanted, rate, is_dry_run=is_dry_run)
-
-    def get_redrive(self, redrive_id: str) -> RedriveProgress:
-        """Returns a redrive. NotFoundError."""
-        self._groups.check()
-        return self._redrives.get(redrive_id)
-
-    def list_redrives(self, group: str) -> list[RedriveProgress]:
-        """Returns the redrives of a group, the newest first."""
-        self._groups.check()
-        return self._redrives.list_of(group)
-
-    async def cancel_redrive(self, redrive_id: str) -> RedriveProgress:
-        """Ends a redrive; see `RedriveJobs.cancel`."""
-        self._groups.check()
-        return await self._redrives.cancel(redrive_id)
-
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Begins what runs in the background for groups."""
         self._groups.start(tasks)
@@ -443,18 +343,6 @@ class Broker:
             )
         except LogbrokerError as error:
             log.warning("state not saved", reason=error.reason, error=str(error))
-
-
-def _unavailable(partition: int, reason: str) -> PartitionStatus:
-    return PartitionStatus(
-        partition=partition,
-        log_start_offset=0,
-        high_watermark=0,
-        next_offset=0,
-        size_bytes=0,
-        segment_count=0,
-        failure=reason,
-    )
 
 
 @asynccontextmanager

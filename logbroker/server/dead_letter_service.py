@@ -18,18 +18,14 @@ RATE_MOST = 1_000_000_000
 class DeadLettersOf(Protocol):
     """What this service asks of the broker."""
 
-    async def list_dead_letters(
+    async def list_page(
         self, wanted: DeadLetterFilter, *, with_resolved: bool, page_size: int, page_token: str
     ) -> tuple[list[FoundLetter], str]: ...
-    async def get_dead_letter(
-        self, wanted: DeadLetterFilter, partition: int, offset: int
-    ) -> FoundLetter: ...
-    async def resolve_dead_letters(
+    async def get(self, wanted: DeadLetterFilter, partition: int, offset: int) -> FoundLetter: ...
+    async def resolve(
         self, wanted: DeadLetterFilter, *, is_discard: bool, is_dry_run: bool
     ) -> int: ...
-    async def copy_dead_letters(
-        self, wanted: DeadLetterFilter, to_topic: str, *, is_dry_run: bool
-    ) -> int: ...
+    async def copy(self, wanted: DeadLetterFilter, to_topic: str, *, is_dry_run: bool) -> int: ...
     async def start_redrive(
         self, wanted: DeadLetterFilter, rate: float, *, is_dry_run: bool
     ) -> RedriveProgress: ...
@@ -41,12 +37,12 @@ class DeadLettersOf(Protocol):
 class DeadLetterService(DeadLetterServiceServicer):
     """Looks at what groups failed at, and gives it back to them."""
 
-    def __init__(self, broker: DeadLettersOf) -> None:
-        self._broker = broker
+    def __init__(self, dead_letters: DeadLettersOf) -> None:
+        self._dead_letters = dead_letters
 
     async def ListDeadLetters(self, request: pb.ListDeadLettersRequest, context: Any) -> Any:
         """Lists dead letters in pages."""
-        found, token = await self._broker.list_dead_letters(
+        found, token = await self._dead_letters.list_page(
             _filter(request.filter),
             with_resolved=request.with_resolved,
             page_size=request.page_size,
@@ -59,7 +55,7 @@ class DeadLetterService(DeadLetterServiceServicer):
         wanted = DeadLetterFilter(
             group=request.group, topic=request.topic, is_blocked=request.blocked
         )
-        found = await self._broker.get_dead_letter(wanted, request.partition, request.offset)
+        found = await self._dead_letters.get(wanted, request.partition, request.offset)
         return pb.GetDeadLetterResponse(
             dead_letter=_letter(found),
             value=found.record.value,
@@ -71,14 +67,14 @@ class DeadLetterService(DeadLetterServiceServicer):
 
     async def ResolveDeadLetters(self, request: pb.ResolveDeadLettersRequest, context: Any) -> Any:
         """Settles dead letters without delivering them."""
-        count = await self._broker.resolve_dead_letters(
+        count = await self._dead_letters.resolve(
             _filter(request.filter), is_discard=request.discard, is_dry_run=request.dry_run
         )
         return pb.ResolveDeadLettersResponse(count=count)
 
     async def CopyDeadLetters(self, request: pb.CopyDeadLettersRequest, context: Any) -> Any:
         """Copies records of dead letters to another topic."""
-        count = await self._broker.copy_dead_letters(
+        count = await self._dead_letters.copy(
             _filter(request.filter), request.to_topic, is_dry_run=request.dry_run
         )
         return pb.CopyDeadLettersResponse(count=count)
@@ -89,24 +85,24 @@ class DeadLetterService(DeadLetterServiceServicer):
         if not 0 <= rate <= RATE_MOST:
             message = f"records_per_second is 0 to {RATE_MOST}, not {rate}"
             raise InvalidError("INVALID_ARGUMENT", message, records_per_second=str(rate))
-        found = await self._broker.start_redrive(
+        found = await self._dead_letters.start_redrive(
             _filter(request.filter), rate, is_dry_run=request.dry_run
         )
         return pb.StartRedriveResponse(redrive=_redrive(found))
 
     async def GetRedrive(self, request: pb.GetRedriveRequest, context: Any) -> Any:
         """Returns a redrive."""
-        found = self._broker.get_redrive(request.redrive_id)
+        found = self._dead_letters.get_redrive(request.redrive_id)
         return pb.GetRedriveResponse(redrive=_redrive(found))
 
     async def ListRedrives(self, request: pb.ListRedrivesRequest, context: Any) -> Any:
         """Lists the redrives of a group."""
-        found = self._broker.list_redrives(request.group)
+        found = self._dead_letters.list_redrives(request.group)
         return pb.ListRedrivesResponse(redrives=map(_redrive, found))
 
     async def CancelRedrive(self, request: pb.CancelRedriveRequest, context: Any) -> Any:
         """Ends a redrive."""
-        found = await self._broker.cancel_redrive(request.redrive_id)
+        found = await self._dead_letters.cancel_redrive(request.redrive_id)
         return pb.CancelRedriveResponse(redrive=_redrive(found))
 
 

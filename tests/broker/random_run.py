@@ -369,7 +369,7 @@ class RandomRun:
         for place, at in chosen:
             self.shadows[place].note_possible(at, redrives=1)
         which = DeadLetterFilter(group="g", topic=SOURCE, selection=Selection(limit=limit))
-        started = await self.driven.drive(self.broker.start_redrive(which))
+        started = await self.driven.drive(self.broker.dead_letters.start_redrive(which))
         assert started.redrive.selected == len(chosen)
         await self.driven.drive(self._until_redriven(started.redrive.redrive_id))
         for place, at in chosen:
@@ -379,7 +379,9 @@ class RandomRun:
         self._tell("redrives", len(chosen))
 
     async def _until_redriven(self, redrive_id: str) -> None:
-        while self.broker.get_redrive(redrive_id).redrive.state is RedriveState.RUNNING:
+        while (
+            self.broker.dead_letters.get_redrive(redrive_id).redrive.state is RedriveState.RUNNING
+        ):
             await self.driven.clock.advance(0)
 
     async def _reset(self) -> None:

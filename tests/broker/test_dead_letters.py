@@ -70,7 +70,7 @@ async def reject(broker, member, first, end, reason="bad"):
 
 async def letters(broker):
     """Returns the places in the source of the dead letters that are listed."""
-    found, _ = await broker.list_dead_letters(
+    found, _ = await broker.dead_letters.list_page(
         LETTERS, with_resolved=True, page_size=0, page_token=""
     )
     return [(one.letter.offset, one.state) for one in found]
@@ -247,7 +247,7 @@ async def test_members_go_on_when_a_topic_of_dead_letters_they_hold_is_deleted()
         await broker.produce("a", "", 0, batch_of(b"0"))
         async with member_on(broker, max_records=1) as member:
             await reject(broker, member, 0, 1)
-            started = await broker.start_redrive(LETTERS)
+            started = await broker.dead_letters.start_redrive(LETTERS)
             held = await next_delivery(broker, member)
             assert held.dead_letter_topic == DEAD
             await broker.delete_topic(DEAD, "")
@@ -257,9 +257,9 @@ async def test_members_go_on_when_a_topic_of_dead_letters_they_hold_is_deleted()
             assert (found or await next_delivery(broker, member)).runs[0].first == 1
             [late] = await settle(broker, member, Cause.ACKNOWLEDGE, held.token, 0, 1)
             assert late.error.reason == "LEASE_LOST"
-            assert broker.list_redrives("g") == []
+            assert broker.dead_letters.list_redrives("g") == []
             with pytest.raises(NotFoundError):
-                broker.get_redrive(started.redrive.redrive_id)
+                broker.dead_letters.get_redrive(started.redrive.redrive_id)
 
 
 async def test_a_redrive_ends_with_the_topic_it_is_of():
@@ -269,14 +269,14 @@ async def test_a_redrive_ends_with_the_topic_it_is_of():
         await broker.produce("a", "", 0, batch_of(*[b"v"] * 50))
         async with member_on(broker) as member:
             await reject_all(broker, member)
-        await broker.start_redrive(LETTERS, rate=1)
+        await broker.dead_letters.start_redrive(LETTERS, rate=1)
         await broker.delete_topic(DEAD, "")
         await clock.advance(10_000)
-        assert broker.list_redrives("g") == []
+        assert broker.dead_letters.list_redrives("g") == []
         assert broker.group_dead_letters("g") == []
     async with restarted(engine, clock) as broker:
         await clock.advance(10_000)
-        assert broker.list_redrives("g") == []
+        assert broker.dead_letters.list_redrives("g") == []
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -433,7 +433,7 @@ async def test_of_a_topic_made_again_the_own_dead_letters_are_found_again_and_th
                 await broker.create_topic("a", 1, TopicSettings())
         await broker.delete_group("g", is_forced=True)
         async with member_on(broker):
-            found, _ = await broker.list_dead_letters(
+            found, _ = await broker.dead_letters.list_page(
                 LETTERS, with_resolved=False, page_size=0, page_token=""
             )
             assert [one.letter.reason for one in found] == ["new"]
@@ -476,7 +476,7 @@ async def test_many_given_up_one_by_one_are_few_batches_and_as_many_letters():
                     for at, reason in enumerate(reasons)
                 ],
             )
-        found, _ = await broker.list_dead_letters(
+        found, _ = await broker.dead_letters.list_page(
             LETTERS, with_resolved=True, page_size=1_000, page_token=""
         )
         assert [one.letter.reason for one in found] == reasons
@@ -517,7 +517,7 @@ async def test_dead_letters_that_wait_do_not_keep_the_journal_long_and_outlive_i
         assert bounds.log_start_offset > 0, "it was shortened"
     engine.refused.clear()
     async with restarted(engine, clock) as broker:
-        found, _ = await broker.list_dead_letters(
+        found, _ = await broker.dead_letters.list_page(
             LETTERS, with_resolved=True, page_size=0, page_token=""
         )
         told = [(one.letter.offset, one.letter.reason) for one in found]

@@ -42,7 +42,7 @@ async def test_a_dead_letter_says_where_it_lies_and_how_it_stands_there():
             assert there.state == "parked"
             assert (there.details["source_topic"], there.details["source_offset"]) == ("a", 2)
             assert "bad" in there.message
-            await broker.resolve_dead_letters(LETTERS)
+            await broker.dead_letters.resolve(LETTERS)
             done = await broker.explain("g", "a", 1, 0)
             assert (done.state, done.details["dead_letter_state"]) == ("settled", "resolved")
 

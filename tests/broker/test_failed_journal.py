@@ -52,16 +52,16 @@ VERBS = {
     "lease": lambda it: it.lease(LeaseSpec(group="g", topics=("a",))),
     "settle": lambda it: it.settle("g", [Settlement(1, 0, 1, Cause.ACKNOWLEDGE)]),
     "extend": lambda it: it.extend("g", [(1, 0)]),
-    "list_dead_letters": lambda it: it.list_dead_letters(
+    "list_dead_letters": lambda it: it.dead_letters.list_page(
         LETTERS, with_resolved=True, page_size=0, page_token=""
     ),
-    "get_dead_letter": lambda it: it.get_dead_letter(LETTERS, 0, 0),
-    "resolve_dead_letters": lambda it: it.resolve_dead_letters(LETTERS),
-    "copy_dead_letters": lambda it: it.copy_dead_letters(LETTERS, "b"),
-    "start_redrive": lambda it: it.start_redrive(LETTERS),
-    "get_redrive": lambda it: it.get_redrive("1"),
-    "list_redrives": lambda it: it.list_redrives("g"),
-    "cancel_redrive": lambda it: it.cancel_redrive("1"),
+    "get_dead_letter": lambda it: it.dead_letters.get(LETTERS, 0, 0),
+    "resolve_dead_letters": lambda it: it.dead_letters.resolve(LETTERS),
+    "copy_dead_letters": lambda it: it.dead_letters.copy(LETTERS, "b"),
+    "start_redrive": lambda it: it.dead_letters.start_redrive(LETTERS),
+    "get_redrive": lambda it: it.dead_letters.get_redrive("1"),
+    "list_redrives": lambda it: it.dead_letters.list_redrives("g"),
+    "cancel_redrive": lambda it: it.dead_letters.cancel_redrive("1"),
 }
 
 

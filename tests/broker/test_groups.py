@@ -183,7 +183,7 @@ async def test_what_lies_behind_a_dead_letter_of_its_key_waits_until_that_is_res
             await settle(broker, member, Cause.ACKNOWLEDGE, found.token, 2, 3)
             await settle(broker, member, Cause.REJECT, found.token, 0, 1)
             assert (await broker.explain("g", "a", 0, 1)).state == "held"
-            await broker.start_redrive(LETTERS)
+            await broker.dead_letters.start_redrive(LETTERS)
             found = await next_delivery(broker, member)
             assert (found.dead_letter_topic, found.runs[0].first) == ("a.g.dlq", 0)
             await settle(broker, member, Cause.ACKNOWLEDGE, found.token, 0, 1)
@@ -204,7 +204,7 @@ async def test_a_discarded_dead_letter_holds_nothing_any_more_also_after_a_resta
     async with broker_on(engine.reopened(), clock) as broker, member_on(broker) as member:
         await clock.advance(200)
         assert (await broker.explain("g", "a", 0, 1)).state == "held"
-        assert await broker.resolve_dead_letters(LETTERS, is_discard=True) == 1
+        assert await broker.dead_letters.resolve(LETTERS, is_discard=True) == 1
         found = await next_delivery(broker, member)
         assert found.runs[0].first == 1
 
@@ -218,7 +218,7 @@ async def test_a_redriven_record_does_not_wait_for_one_of_its_key_that_stays_par
                 token, *_ = await delivered(broker, member)
                 await settle(broker, member, Cause.REJECT, token, offset, offset + 1)
             second = DeadLetterFilter(group="g", topic="a", selection=Selection(first_offset=1))
-            await broker.start_redrive(second)
+            await broker.dead_letters.start_redrive(second)
             found = await next_delivery(broker, member)
             assert (found.dead_letter_topic, found.runs[0].first) == ("a.g.dlq", 1)
 

@@ -69,7 +69,7 @@ async def test_the_stats_of_a_group_tell_how_it_is_and_what_it_has_failed_at():
         assert (again.lag, again.leased_count, again.member_count) == (10, 0, 0)
         assert (again.failure_count, again.dead_letter_count) == (2, 1), "a restart keeps counts"
         wanted = DeadLetterFilter(group="g", topic="a")
-        await broker.resolve_dead_letters(wanted, is_discard=True)
+        await broker.dead_letters.resolve(wanted, is_discard=True)
         for offset in (10, 0):
             await broker.commit_offsets("g", [Commit("a", "", 0, offset, False)])
         [again] = await broker.group_stats()

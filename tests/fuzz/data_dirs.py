@@ -75,7 +75,7 @@ async def _give_up_some(broker: Broker) -> None:
         return len(await _letters(broker)) == LETTERS
 
     await becomes_true(are_written, "dead letters are written")
-    await broker.start_redrive(WANTED)
+    await broker.dead_letters.start_redrive(WANTED)
 
 
 def _record(value: bytes, key: bytes | None = None) -> NewRecord:
@@ -84,7 +84,7 @@ def _record(value: bytes, key: bytes | None = None) -> NewRecord:
 
 async def _letters(broker: Broker) -> list[object]:
     page = {"with_resolved": True, "page_size": 100, "page_token": ""}
-    return list((await broker.list_dead_letters(WANTED, **page))[0])
+    return list((await broker.dead_letters.list_page(WANTED, **page))[0])
 
 
 @cache

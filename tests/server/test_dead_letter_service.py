@@ -205,7 +205,7 @@ async def test_a_dry_run_counts_also_while_a_redrive_of_the_same_records_runs():
     async with serving(partition_count=1) as calls, member_on(calls) as member:
         await dead(calls, member, 10)
         await redrive(calls, rate=0.001)
-        await until(lambda: calls.broker.list_redrives("g")[0].redrive.redriven == 1)
+        await until(lambda: calls.broker.dead_letters.list_redrives("g")[0].redrive.redriven == 1)
         assert (await redrive(calls, dry_run=True)).selected_count == 9
 
 
@@ -214,7 +214,7 @@ async def test_a_redrive_by_mistake_is_taken_back_but_for_what_members_hold():
         async with member_on(calls) as member:
             await dead(calls, member, 5)
         await redrive(calls, limit=4)
-        await until(lambda: calls.broker.list_redrives("g")[0].redrive.state == "done")
+        await until(lambda: calls.broker.dead_letters.list_redrives("g")[0].redrive.state == "done")
         async with member_on(calls, limits=1) as member:
             held = await member.delivery()
             assert held.values == [b"0"]
@@ -231,7 +231,7 @@ async def test_a_redrive_of_nothing_is_done_at_once():
     async with serving(partition_count=1) as calls, member_on(calls) as member:
         await dead(calls, member, 3)
         started = await redrive(calls, reason_contains="of another kind")
-        await until(lambda: calls.broker.list_redrives("g")[0].redrive.state == "done")
+        await until(lambda: calls.broker.dead_letters.list_redrives("g")[0].redrive.state == "done")
         ended = await find(calls, started.redrive_id)
         assert (ended.selected_count, ended.redriven_count) == (0, 0)
 
