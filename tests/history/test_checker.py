@@ -158,6 +158,10 @@ GOOD = {
         [*stored(0, 1), received(0), *handled(0), Trimmed("t", 0, 1)],
         outcome(2, first=1, s1="pending"),
     ),
+    "a dead letter nobody saw fail, of a trimmed record whose producer had no answer": (
+        [Ended("a"), Ended("a"), Ended("a"), Trimmed("t", 0, 1)],
+        outcome(1, first=1, letters=[letter(failures=3)]),
+    ),
     "a delivery of which its member hears, and dies, when another has done with it": (
         [
             *(received(0, 2, 2, 1, member="b"), *handled(0, 2, member="b")),

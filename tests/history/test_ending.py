@@ -2,7 +2,7 @@
 
 import pytest
 
-from .events import Ended, RedriveAsked
+from .events import Ended, RedriveAsked, Trimmed
 from .told import (
     REDRIVEN,
     REJECT,
@@ -81,6 +81,10 @@ BAD = {
     "a dead letter is not the record it was": (
         [*stored(0), received(0), *handled(0, answer=REJECT)],
         outcome(1, letters=[letter(value=b"x")]),
+    ),
+    "a dead letter is not the record it was: .*offset=1": (
+        [received(1), *handled(1, answer=REJECT), Trimmed("t", 0, 1)],
+        outcome(1, letters=[letter(source=1)]),
     ),
     "resolved, and nobody has acknowledged it": (
         [received(0), *handled(0, answer=REJECT)],

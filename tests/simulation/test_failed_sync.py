@@ -51,3 +51,35 @@ def test_what_is_read_after_a_failed_sync_and_a_restart_survives_a_loss_of_power
         await engine.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_deletion_cut_short_and_finished_by_another_broker_survives_a_loss_of_power(seed):
+    """The other broker found no directory, called the topic erased, and then it was there again."""
+    random, platter, clock = Random(seed), Platter(), ManualClock()
+    config = StorageConfig(data_dir=Path("/data"))
+
+    async def start():
+        disk = SimulatedDisk(platter, random, Counter())
+        return disk, await FileEngine.start(config, clock, disk, SimulatedThreads(random))
+
+    async def run():
+        disk, engine = await start()
+        await (await engine.open(PARTITION, LogConfig())).append(batch_of("deleted"))
+        disk.chances["sync_directory"] = Fault(errno.EIO, 1.0)
+        with pytest.raises(UnavailableError):
+            await engine.delete(PARTITION)
+        disk.kill()
+        await engine.close()
+
+        disk, engine = await start()
+        await engine.delete(PARTITION)
+        disk.kill()
+        await engine.close()
+        platter.lose_power(random)
+
+        _, engine = await start()
+        assert engine.partitions() == []
+        await engine.close()
+
+    asyncio.run(run())

@@ -20,6 +20,8 @@ FAILED_ONCE = {
     4: "a bit that flipped in a segment that was scanned cost the batches behind it",
     98: "a directory that could not be synced at first was never synced",
     363: "what a vanished member held was damaged before it came alone, and all stuck",
+    622: "a deletion that could not be synced was not synced by the next try",
+    1301: "the checker compared the dead letter of a trimmed record with nothing",
     1491: "a producer that was closed as its stream broke went on for good",
     3238: "the simulation took a redrive before the first member for a fault",
     3339: "keys that could not be read were asked for again without end",

@@ -41,6 +41,8 @@ class Place:
         """None: there is something, and its checkpoint cannot be read."""
         self.log: FilePartitionLog | None = None
         self.lock = asyncio.Lock()
+        self.trash_name = uuid4().hex
+        """What its directory is called once it is thrown away, however many tries that takes."""
 
 
 class FileEngine:
@@ -131,16 +133,21 @@ class FileEngine:
         self._needed_from = needed_from
 
     async def delete(self, partition: PartitionId) -> None:
-        """Removes the partition and its bytes, durably; nothing if there is none.
+        """Removes the partition and its bytes, durably, also where an earlier try, or another
+        process, was cut short; nothing if there is none.
 
         Of a partition whose checkpoint cannot be read nobody knows the topic id, and one
         without topic id is never deleted.
         """
         key = partition.topic, partition.partition
+        threads, trash = self._machine.threads, self._config.data_dir / paths.TRASH
+        directory = paths.partition_directory(self._config.data_dir, partition)
         place = self._places.get(key)
         if place is None:
+            self._check_open()
+            async with self._names:
+                await threads.run(_sync_gone, self._disk, directory, trash)
             return
-        directory = paths.partition_directory(self._config.data_dir, partition)
         async with place.lock:
             self._check_open()
             if place.partition is None and not partition.topic_id:
@@ -149,11 +156,11 @@ class FileEngine:
                 return
             if place.log:
                 await place.log.delete()
-            trash = self._config.data_dir / paths.TRASH / uuid4().hex
+            thrown = trash / place.trash_name
             async with self._names:
-                await self._machine.threads.run(_throw_away, self._disk, directory, trash)
+                await threads.run(_throw_away, self._disk, directory, thrown)
             del self._places[key]
-            await self._machine.threads.run(self._disk.remove_tree, trash)
+            await threads.run(_remove_if_there, self._disk, thrown)
 
     async def close(self) -> None:
         """Makes all durable, leaves the clean-stop marker, lets go of the directory."""
@@ -288,10 +295,25 @@ def _empty_trash(disk: Disk, trash: Path) -> None:
         disk.remove_tree(trash / name)
 
 
-def _throw_away(disk: Disk, directory: Path, trash: Path) -> None:
+def _throw_away(disk: Disk, directory: Path, thrown: Path) -> None:
     if disk.exists(directory):
-        disk.rename(directory, trash)
-        disk.sync_directory(trash.parent)
-        disk.sync_directory(directory.parent)
-    if disk.remove_empty(directory.parent):
-        disk.sync_directory(directory.parent.parent)
+        disk.rename(directory, thrown)
+    _sync_gone(disk, directory, thrown.parent)
+
+
+def _sync_gone(disk: Disk, directory: Path, trash: Path) -> None:
+    """Makes it durable that a partition's directory is not there, and its topic's if empty.
+
+    Also where it is not there already: whoever removed it may not have come that far.
+    """
+    topic = directory.parent
+    disk.sync_directory(trash)
+    if disk.exists(topic) and not disk.remove_empty(topic):
+        disk.sync_directory(topic)
+    if not disk.exists(topic):
+        disk.sync_directory(topic.parent)
+
+
+def _remove_if_there(disk: Disk, thrown: Path) -> None:
+    if disk.exists(thrown):  # a partition that was never written to may have had no directory
+        disk.remove_tree(thrown)

@@ -282,6 +282,29 @@ def test_a_deleted_partition_does_not_come_back_after_a_loss_of_power(place, run
     run(test)
 
 
+@pytest.mark.parametrize("call", ["rename", "sync_directory", "remove_empty", "remove_tree"])
+@pytest.mark.parametrize("after", range(3))
+def test_a_deletion_that_failed_is_finished_by_the_next_try(place, run, disk, call, after):
+    """The second try found the directory gone, and nobody synced that: it came back."""
+
+    async def test():
+        async with place.engine(disk) as engine:
+            await (await engine.open(PARTITION, LogConfig())).append(batch_of("a"))
+            disk.fail(call, errno.EIO, after=after)
+            for _ in range(2):
+                if await error_of(engine.delete(PARTITION)) is None:
+                    break
+            else:
+                pytest.fail("the second try failed too")
+            disk.lose_power()
+        async with place.engine() as engine:
+            assert engine.partitions() == []
+            assert not any(place.directory.parent.rglob("*"))
+            assert not list((place.data_dir / "trash").iterdir())
+
+    run(test)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_no_answered_record_is_lost_wherever_the_power_goes(place, run, seed):
     """A run of appends, rolls and trims, cut at a different call each time."""
