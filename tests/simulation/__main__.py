@@ -24,7 +24,8 @@ from .simulation import Result, simulate
 AGAIN = "PYTHONPATH=tests .venv/bin/python -m simulation --seed {}"
 SHOWN_FAULTS = 5
 SAID_EVERY = 100
-RUNS_PER_PROCESS = 400
+SEEDS_PER_POOL = 1_000
+"""Then other processes go on, since these grow. `max_tasks_per_child` hangs (CPython 115634)."""
 
 
 def main() -> int:
@@ -82,11 +83,9 @@ def _run_all(console: Console, seeds: range) -> int:
 
 
 def _results(seeds: range) -> Iterator[Result]:
-    pool = ProcessPoolExecutor(
-        os.cpu_count(), mp_context=get_context("spawn"), max_tasks_per_child=RUNS_PER_PROCESS
-    )
-    with pool:
-        yield from pool.map(simulate, seeds, chunksize=5)
+    for first in range(0, len(seeds), SEEDS_PER_POOL):
+        with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+            yield from pool.map(simulate, seeds[first : first + SEEDS_PER_POOL], chunksize=5)
 
 
 def _show_faults(console: Console, result: Result, shown: int) -> None:

@@ -43,6 +43,13 @@ def test_a_seed_that_found_something_is_told_with_how_to_run_it_again(monkeypatc
     assert "seeds that found something: [8]" in said
 
 
+@pytest.mark.slow
+def test_all_seeds_run_and_in_order_whichever_processes_run_them(monkeypatch):
+    """With `max_tasks_per_child` the pool hung once its processes had done their share."""
+    monkeypatch.setattr(command, "SEEDS_PER_POOL", 6)
+    assert [one.seed for one in command._results(range(3, 20))] == list(range(3, 20))
+
+
 def test_one_seed_tells_its_story(monkeypatch, capsys):
     code, said = run(monkeypatch, capsys, [result(8, "a fault")], "--seed", "8")
     assert code == 1
