@@ -201,8 +201,9 @@ class DeliveredBatch:
         """
         offsets, *others = self._batch.parts()
         running = iter(offsets)
-        rows: Iterable[tuple[Any, ...]] = zip(running, *others, self._runs(), strict=False)
-        if self.dead_letter_topic:
+        runs = self._runs(offsets)
+        rows: Iterable[tuple[Any, ...]] = zip(running, *others, runs, strict=False)
+        if self.lease.dead_letter_topic:
             rows = map(_as_it_was, rows)
         return map(_new_tuple, repeat(Delivered), rows), running
 
@@ -227,9 +228,9 @@ class DeliveredBatch:
         place = f"{self.topic}/{self.partition}"
         return f"<DeliveredBatch {place} {self.first_offset}..{self.end_offset}>"
 
-    def _runs(self) -> Iterable[Run]:
+    def _runs(self, offsets: Sequence[int]) -> Iterable[Run]:
         """Returns what is known of each record: once for all, where it is the same."""
-        offsets, ranges = self.offsets, self._ranges
+        ranges = self._ranges
         numbers = {(one.delivery_number, one.failures, one.redrives) for one in ranges}
         if len(numbers) == 1:
             return repeat(Run(self.lease, *numbers.pop()), len(offsets))

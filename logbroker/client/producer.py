@@ -250,9 +250,9 @@ class Producer:
         """Does what `send` does, for every record and every state."""
         if not self._is_prepared():
             await self._prepare()
-        plain_value = batcher.as_bytes(value, "value")
-        plain_key = batcher.as_bytes(key, "key")
-        made = batcher.as_headers(headers, self._gatherer.limits)
+        plain_value = value if type(value) is bytes else batcher.as_bytes(value, "value")
+        plain_key = key if type(key) is bytes else batcher.as_bytes(key, "key")
+        made = batcher.as_headers(headers, self._gatherer.limits) if headers else ()
         size = batcher.check_size(plain_value, plain_key, made, self._gatherer.limits)
         place = partition
         if place is not None and not 0 <= place < self._partition_count:

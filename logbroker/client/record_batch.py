@@ -112,20 +112,20 @@ class RecordBatch:
         rows = zip(running, *others, strict=False)
         return map(_new_tuple, repeat(Record), rows), running
 
-    def parts(self) -> tuple[Iterable[Any], ...]:
+    def parts(self) -> tuple[Sequence[int], *tuple[Iterable[Any], ...]]:
         """Returns the records as columns, one for each field of Record. DataLossError if damaged.
 
         All but the offsets can be iterated over once.
         """
-        columns = self.columns()
-        count = self.record_count
+        columns, offsets = self.columns(), self.offsets
+        count = len(offsets)
         headers: Iterable[tuple[Header, ...]] = repeat((), count)
         if columns.headers:
             rows = dict(columns.headers)
             headers = [tuple(rows.get(index, ())) for index in range(count)]
         return (
-            self.offsets,
-            columns.timestamps_ms or repeat(self.max_timestamp_ms, count),
+            offsets,
+            columns.timestamps_ms or repeat(self._batch.header.max_timestamp_ms, count),
             columns.keys or repeat(None, count),
             columns.values,
             headers,

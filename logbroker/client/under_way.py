@@ -24,8 +24,9 @@ class UnderWay:
         """Takes on the batches of one request."""
         assert batches
         last = batches[-1][0]
-        self._batches += ((batch, lane, batch is last) for batch, lane in batches)
-        self.size_bytes += sum(batch.size_bytes for batch, _ in batches)
+        for batch, lane in batches:
+            self._batches.append((batch, lane, batch is last))
+            self.size_bytes += batch.size_bytes
         self.request_count += 1
 
     def pop(self) -> tuple[OutgoingBatch, Lane]:

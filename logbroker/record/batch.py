@@ -34,11 +34,13 @@ from logbroker.limits import LENGTH_BYTES_CEILING
 from logbroker.record.compression import Codec
 
 LAYOUT = {  # the table above: tag -> struct code
-    0x0A: "4s", 0x09: "q", 0x11: "q", 0x1D: "I", 0x25: "I", 0x29: "q", 0x35: "I",
-    0x39: "q", 0x45: "I", 0x4D: "I", 0x55: "I", 0x5D: "I", 0x7A: "4s",
+    0x0A: "I", 0x09: "q", 0x11: "q", 0x1D: "I", 0x25: "I", 0x29: "q", 0x35: "I",
+    0x39: "q", 0x45: "I", 0x4D: "I", 0x55: "I", 0x5D: "I", 0x7A: "I",
 }  # fmt: skip
 HEADER = struct.Struct("<" + "".join(f"B{code}" for code in LAYOUT.values()))
 HEADER_CRC = struct.Struct("<BI")
+PADDING, PADDED = 0x80808080, 0x00808080
+"""Of a length in 4 bytes: the bits that are no part of the value, and what they must be."""
 TAGS = tuple(LAYOUT)
 LENGTH_BYTES = 5
 """The first tag and length, which the length does not count."""
@@ -83,11 +85,11 @@ class BatchHeader(NamedTuple):
         """Returns the 81 bytes. `seed` is the partition's (`PartitionId.seed`)."""
         assert 1 <= self.record_count <= self.offset_span
         packed = HEADER.pack(
-            0x0A, _varint(self.size_bytes - LENGTH_BYTES),
+            0x0A, _padded(HEADER.size + self.records_bytes - LENGTH_BYTES),
             0x09, self.base_offset, 0x11, self.append_time_ms, 0x1D, self.record_count,
             0x25, self.offset_span, 0x29, self.max_timestamp_ms, 0x35, self.attributes,
             0x39, self.producer_id, 0x45, self.producer_epoch, 0x4D, self.base_sequence,
-            0x55, self.records_crc, 0x5D, 0, 0x7A, _varint(self.records_bytes),
+            0x55, self.records_crc, 0x5D, 0, 0x7A, _padded(self.records_bytes),
         )  # fmt: skip
         crc = crc32c(packed[:CHECKED_BYTES], seed)
         end = CHECKED_BYTES + HEADER_CRC.size
@@ -102,8 +104,8 @@ class BatchHeader(NamedTuple):
         length, *fields, header_crc, records_length = packed[1::2]
         if packed[::2] != TAGS or crc32c(data[at : at + CHECKED_BYTES], seed) != header_crc:
             raise DataLossError("DAMAGED_BATCH", f"no header at byte {at}", position=at)
-        header = cls._make((*fields, _value(records_length)))
-        is_whole = _value(length) == header.size_bytes - LENGTH_BYTES
+        header = cls._make((*fields, length_of(records_length)))
+        is_whole = length_of(length) == header.size_bytes - LENGTH_BYTES
         if not (is_whole and 1 <= header.record_count <= header.offset_span):
             raise DataLossError("DAMAGED_BATCH", f"no sound header at byte {at}", position=at)
         return header
@@ -154,13 +156,19 @@ class Batch(NamedTuple):
         return cls(header, records)
 
 
-def _varint(value: int) -> bytes:
+def length_of(padded: int) -> int:
+    """Returns the value of a padded varint that was read as a number; -1 where it is none."""
+    if padded & PADDING != PADDED:
+        return -1
+    return padded & 0x7F | padded >> 1 & 0x3F80 | padded >> 2 & 0x1FC000 | padded >> 3 & 0xFE00000
+
+
+def _padded(value: int) -> int:
     assert 0 <= value < LENGTH_BYTES_CEILING
-    return bytes((value & 127 | 128, value >> 7 & 127 | 128, value >> 14 & 127 | 128, value >> 21))
-
-
-def _value(varint: bytes) -> int:
-    value = varint[0] & 127 | (varint[1] & 127) << 7 | (varint[2] & 127) << 14 | varint[3] << 21
-    if varint[3] > 127 or _varint(value) != varint:
-        raise DataLossError("DAMAGED_BATCH", "a length is not a padded varint")
-    return value
+    return (
+        value & 0x7F
+        | value << 1 & 0x7F00
+        | value << 2 & 0x7F0000
+        | value << 3 & 0x7F000000
+        | PADDED
+    )

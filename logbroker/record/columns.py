@@ -360,10 +360,8 @@ def parse_records(batch: Batch) -> records_pb2.Records:
     except (DecodeError, ValueError, InvalidError) as error:
         raise unreadable(header, str(error)) from error
     count = header.record_count
-    if len(records.values) != count or any(
-        len(column) not in (0, count)
-        for column in (records.keys, records.timestamps_ms, records.offset_deltas)
-    ):
+    sizes = {len(records.keys), len(records.timestamps_ms), len(records.offset_deltas)}
+    if len(records.values) != count or not sizes <= {0, count}:
         raise unreadable(header, "columns of different lengths")
     for nulls, column in (
         (records.null_values, records.values),

@@ -4,23 +4,20 @@ Our clients send the batch first and in exactly the stored layout, so that its r
 need no copy and its header no parser. Any other order and encoding is read as well.
 """
 
-import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from logbroker.errors import InvalidError
-from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader
+from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader, length_of
 from logbroker.v1.produce_service_pb2 import ProduceEntry, ProduceRequest
 from logbroker.wire.framing import varint
 
 ENTRIES_PER_REQUEST = 1 << 14
 """Bounds what a request of many small entries costs."""
-
-FRONT = struct.Struct(HEADER.format.replace("4s", "I"))
-"""A header with its two lengths as numbers, to be told apart from padded varints."""
 
 ENTRY_TAG = 0x0A
 """Field 1, length-delimited."""
@@ -44,7 +41,7 @@ def produce_entry(batch: Batch, fields: bytes) -> tuple[bytes | memoryview, ...]
 
 def produce_request(entries: Iterable[tuple[bytes | memoryview, ...]]) -> bytes:
     """Returns a serialized ProduceRequest."""
-    return b"".join(part for entry in entries for part in entry)
+    return b"".join(chain.from_iterable(entries))
 
 
 def entries_of(data: bytes) -> list[Produced]:
@@ -88,14 +85,14 @@ def _as_stored(data: memoryview, start: int, end: int) -> Produced | None:
     """Reads an entry that begins with a batch in the stored layout; None for any other."""
     if end > len(data) or end - start < HEADER.size:
         return None
-    packed: Sequence[int] = FRONT.unpack_from(data, start)
+    packed: Sequence[int] = HEADER.unpack_from(data, start)
     if packed[::2] != TAGS:
         return None
     length, *fields, _, records_length = packed[1::2]
-    header = BatchHeader._make((*fields, _padded(records_length)))
+    header = BatchHeader._make((*fields, length_of(records_length)))
     records_end = start + header.size_bytes
     is_whole = header.records_bytes >= 0 and records_end <= end
-    if not is_whole or _padded(length) != header.size_bytes - LENGTH_BYTES:
+    if not is_whole or length_of(length) != header.size_bytes - LENGTH_BYTES:
         return None
     rest = _fields_of(bytes(data[records_end:end]))
     if rest is None:
@@ -115,13 +112,6 @@ def _fields_of(data: bytes) -> tuple[str, str, int, int | None] | None:
         return None
     expected = fields.expected_offset if fields.HasField("expected_offset") else None
     return fields.topic, fields.topic_id, fields.partition, expected
-
-
-def _padded(varint: int) -> int:
-    """Returns the value of a varint in 4 bytes, read as one number; -1 if it is of other size."""
-    if varint & 0x80808080 != 0x00808080:
-        return -1
-    return varint & 0x7F | varint >> 1 & 0x3F80 | varint >> 2 & 0x1FC000 | varint >> 3 & 0xFE00000
 
 
 def _parsed(fields: ProduceEntry) -> Produced:

@@ -3,15 +3,8 @@
 What another encoder wrote means the same, and generated code reads it.
 """
 
-import struct
-
-from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader
+from logbroker.record.batch import HEADER, LENGTH_BYTES, TAGS, Batch, BatchHeader, length_of
 from logbroker.v1.stored_batch_pb2 import StoredBatch
-
-READ_HEADER = struct.Struct(HEADER.format.replace("4s", "I"))
-"""A batch's header, with its two lengths as numbers."""
-PADDING, PADDED = 0x80808080, 0x00808080
-"""Of a length in 4 bytes: the bits that are no part of the value, and what they must be."""
 
 
 def read_batches(data: bytes, at: int) -> list[Batch] | None:
@@ -19,15 +12,14 @@ def read_batches(data: bytes, at: int) -> list[Batch] | None:
 
     Nothing in them is checked. Their records are views of `data`.
     """
-    unpack, size, view = READ_HEADER.unpack_from, len(data), memoryview(data)
+    unpack, size, view = HEADER.unpack_from, len(data), memoryview(data)
     batches = []
     while at + HEADER.size <= size:
         packed = unpack(data, at)
         length, *fields, _, records_length = packed[1::2]
-        if packed[::2] != TAGS or (length & PADDING, records_length & PADDING) != (PADDED, PADDED):
-            return None
-        start, end = at + HEADER.size, at + LENGTH_BYTES + _value(length)
-        if end > size or end - start != _value(records_length):
+        start, end = at + HEADER.size, at + LENGTH_BYTES + length_of(length)
+        is_whole = start <= end <= size and end - start == length_of(records_length)
+        if packed[::2] != TAGS or not is_whole:
             return None
         batches.append(Batch(BatchHeader._make((*fields, end - start)), view[start:end]))
         at = end
@@ -51,7 +43,3 @@ def batch_of(stored: StoredBatch) -> Batch:
         len(records),
     )
     return Batch(header, records)
-
-
-def _value(length: int) -> int:
-    return length & 0x7F | length >> 1 & 0x3F80 | length >> 2 & 0x1FC000 | length >> 3 & 0xFE00000

@@ -36,6 +36,15 @@ def writer_of(call: Any) -> tuple[Writer, list[None]]:
     return Writer(call, lambda: written.append(None)), written
 
 
+async def test_a_write_is_begun_before_anything_else_runs():
+    call = Call()
+    writer, written = writer_of(call)
+    writer.begin(b"a")
+    assert call.messages == [b"a"]
+    assert not writer.is_free
+    assert not written
+
+
 async def test_the_next_write_may_begin_when_one_ends():
     call = Call()
     writer, written = writer_of(call)

@@ -11,12 +11,18 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from logbroker.errors import LogbrokerError
-from logbroker.record.batch import CHECKED_BYTES, HEADER, LENGTH_BYTES, BatchHeader
+from logbroker.record.batch import (
+    CHECKED_BYTES,
+    HEADER,
+    LENGTH_BYTES,
+    PADDED,
+    PADDING,
+    BatchHeader,
+)
 
 FRONT = struct.Struct("<BIBqBqBIBIBq24xBIBIBI")
 """A header without what reading does not need; both lengths as they lie there."""
 HEADER_BYTES = HEADER.size
-PADDING, PADDED = 0x80808080, 0x00808080
 assert FRONT.size == HEADER_BYTES
 UNCHECKED_TAGS = (0x0A, 0x5D, 0x7A)
 """The first one, and those that header_crc is not of."""
