@@ -138,6 +138,9 @@ class Groups:
 
     def partition(self, ledger_id: LedgerId) -> Partition:
         """Returns the partition a ledger is of; NotFoundError where its topic is gone."""
+        found = self.partitions.find(ledger_id.topic_id, ledger_id.partition)
+        if found is not None:
+            return found
         topic = self.topics.find(ledger_id.topic_id)
         if topic is None:
             message = f"topic {ledger_id.topic_id} is gone"

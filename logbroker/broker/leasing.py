@@ -274,15 +274,15 @@ class Leasing:
         lease_ms: int | None,
     ) -> Delivery:
         groups = self._groups
-        source = groups.live_group(ledger_id.group).source_of(ledger_id.topic_id)
-        is_dead_letter = source != ledger_id.topic_id
-        topic = groups.state.catalog.get(ledger_id.group).topic(source)
+        topic = groups.live_group(ledger_id.group).topic_read(ledger_id.topic_id)
         if topic is None:
+            source = ledger_id.topic_id
             raise NotFoundError("TOPIC_NOT_FOUND", f"topic {source} is gone", topic_id=source)
+        is_dead_letter = topic.topic_id != ledger_id.topic_id
         return Delivery(
             ledger_id,
             topic.topic,
-            source,
+            topic.topic_id,
             ledger_id.partition,
             leased.token,
             ledger.settings.lease_ms if lease_ms is None else lease_ms,

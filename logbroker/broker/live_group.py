@@ -12,6 +12,7 @@ from logbroker.broker.holding import Holding, TakenBack
 from logbroker.group import assignment
 from logbroker.group.assignment import Assignment, TopicPartition
 from logbroker.group.dispatch import next_suspect
+from logbroker.group.group import TopicRead
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledgers import Ledgers
 from logbroker.group.settings import Order
@@ -48,8 +49,8 @@ class LiveGroup:
         """Of what was last read for a ledger."""
         self._state = state
         self._topics = topics
-        self._sources: dict[str, str] = {}
-        """Topics by their dead-letter topics."""
+        self._read: dict[str, TopicRead] = {}
+        """What the group reads, by the ids of topics and of their dead-letter topics."""
         self._ledgers: dict[str, list[LedgerId]] = {}
         """By topic, those of its dead-letter topic among them."""
         self._by_place: dict[TopicPartition, list[LedgerId]] = {}
@@ -65,8 +66,9 @@ class LiveGroup:
         """Takes note of what the group reads, and how, after that has changed."""
         group = self._state.catalog.get(self.group)
         self.order = group.settings.order
-        self._sources = {
-            topic.dead_letter_topic_id: topic.topic_id
+        self._read = {topic.topic_id: topic for topic in group.topics}
+        self._read |= {
+            topic.dead_letter_topic_id: topic
             for topic in group.topics
             if topic.dead_letter_topic_id
         }
@@ -85,9 +87,14 @@ class LiveGroup:
         """Returns where a lease is, or was not too long ago."""
         return self._ledger_ids.get(token)
 
+    def topic_read(self, topic_id: str) -> TopicRead | None:
+        """Returns what the group reads of this id, or with dead letters in the topic of this id."""
+        return self._read.get(topic_id)
+
     def source_of(self, topic_id: str) -> str:
         """Returns the topic whose dead letters are in this one; itself if it is no such topic."""
-        return self._sources.get(topic_id, topic_id)
+        found = self._read.get(topic_id)
+        return found.topic_id if found else topic_id
 
     def ledgers_of(self, topic_ids: Iterable[str]) -> list[LedgerId]:
         """Returns the ledgers of topics and of their dead-letter topics."""

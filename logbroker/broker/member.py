@@ -236,9 +236,8 @@ class Member:
         if not (news.caught_up or self._untold):
             return news
         place = delivery.topic, delivery.partition
-        before = tuple(one for one in news.caught_up if one != place)
-        caught_up = before + self._tell_caught_up()
-        return News(*news[:-1], caught_up)
+        before = tuple([one for one in news.caught_up if one != place])
+        return News(*news[:-1], before + self._tell_caught_up())
 
     async def _lease(self) -> Delivery | None:
         """Returns the next delivery, from one ledger after the other."""
@@ -288,9 +287,11 @@ class Member:
         place = live.place_of(ledger_id)
         if place in self._caught_up or not live.may_take(self.holding, ledger_id):
             return
-        if all(one == ledger_id or self._has_given_all(one) for one in live.of_partition(place)):
-            self._caught_up.add(place)
-            self._untold[place] = None
+        for one in live.of_partition(place):
+            if one != ledger_id and not self._has_given_all(one):
+                return
+        self._caught_up.add(place)
+        self._untold[place] = None
 
     def _has_given_all(self, ledger_id: LedgerId) -> bool:
         """Returns whether all was delivered, and sees to it that more is noticed."""
@@ -317,5 +318,6 @@ class Member:
         self._untold.pop(place, None)
 
     def _named(self, partitions: Iterable[TopicPartition]) -> tuple[tuple[str, int], ...]:
-        found = ((self._groups.topics.find(one.topic_id), one.partition) for one in partitions)
-        return tuple((topic.topic, partition) for topic, partition in found if topic)
+        find = self._groups.topics.find
+        found = [(find(one.topic_id), one.partition) for one in partitions]
+        return tuple([(topic.topic, partition) for topic, partition in found if topic])

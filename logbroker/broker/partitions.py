@@ -71,6 +71,10 @@ class Partitions:
             )
         return found
 
+    def find(self, topic_id: str, partition: int) -> Partition | None:
+        """Returns a partition if it is open."""
+        return self._open.get((topic_id, partition))
+
     def all(self) -> list[Partition]:
         """Returns those that are open."""
         return list(self._open.values())
