@@ -34,7 +34,8 @@ from logbroker.client.reader import Reader, ReaderSettings
 from logbroker.client.receipts import PendingReceipt, PendingReceipts
 from logbroker.client.record_batch import RecordBatch
 from logbroker.client.settlements import PendingSettlement
-from logbroker.client.worker import Worker, WorkerStats
+from logbroker.client.worker import Worker
+from logbroker.client.worker_stats import WorkerStats
 
 __all__ = [
     "Admin",

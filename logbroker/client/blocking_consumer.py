@@ -16,7 +16,8 @@ from logbroker.client.delivered import Delivered, DeliveredBatch
 from logbroker.client.loop_thread import LoopThread
 from logbroker.client.membership import TopicPartition
 from logbroker.client.settlements import PendingSettlement
-from logbroker.client.worker import Worker, WorkerStats
+from logbroker.client.worker import Worker
+from logbroker.client.worker_stats import WorkerStats
 from logbroker.errors import LogbrokerError
 
 T = TypeVar("T")

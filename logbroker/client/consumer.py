@@ -22,7 +22,6 @@ place in a topic belongs to the group, not to one of its members.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Self
@@ -31,21 +30,17 @@ from logbroker.client.connection import Connection
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
 from logbroker.client.consumer_stats import ConsumerStats, LostRecords
 from logbroker.client.delivered import Delivered, DeliveredBatch, Run
-from logbroker.client.delivered_cursor import DeliveredCursor
 from logbroker.client.forks import tell_of_forks
+from logbroker.client.handed_out import HandedOut, place_of, ranges_of
 from logbroker.client.lease import Lease
 from logbroker.client.membership import Membership, TopicPartition
+from logbroker.client.prefetched import Prefetched
 from logbroker.client.settlements import PendingSettlement, Turn
 from logbroker.client.topics import get_topic
 from logbroker.errors import InvalidError, LogbrokerError, PreconditionError
 from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import Range
 from logbroker.v1 import consume_service_pb2 as pb
-
-SETTLE_MS = 200
-"""How often, within a batch, what counts as done is told to the broker."""
-KEPT_RANGES = 256
-"""So many handed-out ranges are remembered for `commit` before settled ones are cleared away."""
 
 
 class Consumer:
@@ -65,17 +60,14 @@ class Consumer:
         self._clock = connection.clock
         self._member = Membership(connection, settings, self)
         self._outbox = self._member.outbox
-        self._buffer: deque[DeliveredBatch] = deque()
-        self.cursor = DeliveredCursor()
-        """Where it is in the batch that is being read."""
+        self._prefetched = Prefetched()
+        self._handed_out = HandedOut(
+            self._outbox, connection.clock, auto_settle=settings.auto_settle
+        )
+        self.cursor = self._handed_out.cursor
         self._settling: tuple[DeliveredBatch, PendingSettlement] | None = None
-        self._handed: list[tuple[Lease, int, int]] = []
-        self._paused: set[TopicPartition] = set()
-        self._stalled: dict[TopicPartition, int] = {}
-        self._positions: dict[TopicPartition, int] = {}
         self._partitions: set[TopicPartition] = set()
         self._waiters: set[asyncio.Future[None]] = set()
-        self._has_begun = asyncio.Event()
         self._ticking: asyncio.Task[None] | None = None
         self._delivered_count = 0
         self._is_closed = False
@@ -88,7 +80,7 @@ class Consumer:
         """Returns once it is a member of its group. Raises why it is not."""
         self._check_open()
         if self._ticking is None:
-            self._ticking = asyncio.create_task(self._settle_as_it_goes())
+            self._ticking = asyncio.create_task(self._handed_out.settle_as_it_goes())
         await self._member.join()
         if not self.settings.follow and not self._partitions:
             for name in self.settings.topics:
@@ -106,11 +98,8 @@ class Consumer:
             self._is_closed = True
             if self._ticking:
                 self._ticking.cancel()
-            if self.settings.auto_settle:
-                self._settle_done()
-            self._note_handed()
-            self.cursor.drop()
-            self._buffer.clear()
+            self._handed_out.put_away()
+            self._prefetched.clear()
             self.wake()
         await self._member.leave()
 
@@ -156,13 +145,7 @@ class Consumer:
         Raises ConflictError LEASE_LOST if some of it was taken back before: it comes again.
         """
         self._connection.check_open()
-        self._note_handed()
-        handed, self._handed = self._handed, []
-        pending = []
-        for lease, first, end in handed:
-            lost = lease.lost.within(first, end) if lease.lost is not None else []
-            if ranges := lease.held.within(first, end) + lost:
-                pending.append(self._outbox.acknowledge_ranges(lease, ranges))
+        pending = self._handed_out.acknowledge()
         await self._outbox.wait_answered()
         for one in pending:
             await one
@@ -176,12 +159,12 @@ class Consumer:
 
     def pause(self, topic: str, partition: int) -> None:
         """Hands out nothing more of a partition. What came of it is held, and its room taken."""
-        self._paused.add(TopicPartition(topic, partition))
+        self._prefetched.paused.add(TopicPartition(topic, partition))
         self._put_away(TopicPartition(topic, partition))
 
     def resume(self, topic: str, partition: int) -> None:
         """Goes on with a partition."""
-        self._paused.discard(TopicPartition(topic, partition))
+        self._prefetched.paused.discard(TopicPartition(topic, partition))
         self.wake()
 
     def set_limits(self, max_outstanding_records: int, max_outstanding_bytes: int) -> None:
@@ -209,11 +192,7 @@ class Consumer:
 
     def positions(self) -> dict[TopicPartition, int]:
         """Returns, of each partition it got records of, one past the last one handed out."""
-        found = dict(self._positions)
-        batch, offset = self.cursor.batch, self.cursor.next_offset
-        if batch is not None and offset is not None and not batch.dead_letter_topic:
-            found[_place_of(batch.lease)] = offset
-        return found
+        return self._handed_out.positions()
 
     def committed_offsets(self) -> dict[TopicPartition, int]:
         """Returns the committed offsets of the group, as of the last answers to this member."""
@@ -221,14 +200,13 @@ class Consumer:
 
     def stats(self) -> ConsumerStats:
         """Returns what it has done so far."""
-        buffered = sum(batch.record_count for batch in self._buffer) + self.cursor.left
         return ConsumerStats(
             member_id=self._member.member_id,
             joined_count=self._member.joined_count,
             delivered_count=self._delivered_count,
             settled_count=self._outbox.settled_count,
             lost_count=self._member.lost_count + self._outbox.lost_count,
-            buffered_count=buffered,
+            buffered_count=self._prefetched.record_count + self.cursor.left,
         )
 
     # Iterating
@@ -248,20 +226,17 @@ class Consumer:
 
     async def next_batch(self) -> DeliveredBatch | None:
         """Returns the next batch, or what is left of the one being read; None at the end."""
-        self._settle_asked()
+        self._handed_out.note_asked()
         batch = self.cursor.drop() or await self._next_batch()
         if batch is not None:
-            self._handed.append((batch.lease, batch.first_offset, batch.end_offset))
-            self._note_position(batch.lease, batch.end_offset)
+            self._handed_out.note_whole(batch)
         return batch
 
     async def begin_next(self) -> bool:
         """Puts the cursor at the next batch; returns whether there is one, False at the end."""
-        self._settle_asked()
+        self._handed_out.note_asked()
         while (batch := await self._next_batch()) is not None:
-            self.cursor.begin(batch)
-            self._has_begun.set()
-            if self.cursor.left:
+            if self._handed_out.begin(batch):
                 return True
         return False
 
@@ -287,21 +262,20 @@ class Consumer:
         self._delivered_count += batch.record_count
         if self._is_closed:
             return
-        self._buffer.append(batch)
+        self._prefetched.add(batch)
         self.wake()
 
     def drop(self) -> None:
         """Hears that leases are lost, and drops what is not held any more."""
         self.cursor.cut()
-        self._buffer = deque(part for batch in self._buffer for part in batch.held())
+        self._prefetched.drop_lost()
         self.wake()
 
     def forked(self) -> None:
         """Hands out nothing from now on: this is a child process, the records are its parent's."""
         self._is_closed = True
-        self.cursor.forked()
-        self._buffer.clear()
-        self._handed.clear()
+        self._handed_out.forked()
+        self._prefetched.clear()
         self._settling = None
 
     def note_lost(self, lease: Lease, range_: Range) -> None:
@@ -321,7 +295,7 @@ class Consumer:
         signs = (
             self.cursor.handed,
             batch.first_offset if batch else -1,
-            len(self._buffer),
+            len(self._prefetched),
             self._outbox.settled_count,
             self._delivered_count,
         )
@@ -351,7 +325,7 @@ class Consumer:
             if self._settling is not None:
                 if (settled := await self._wait_settled(*self._settling)) is not None:
                     return settled
-            elif (batch := self._pop()) is not None:
+            elif (batch := self._prefetched.pop()) is not None:
                 if self.settings.settle != Settle.BEFORE:
                     return batch
                 pending = self.acknowledge(batch)
@@ -376,16 +350,6 @@ class Consumer:
         self._settling = None
         return batch
 
-    def _pop(self) -> DeliveredBatch | None:
-        if not (self._paused or self._stalled):
-            return self._buffer.popleft() if self._buffer else None
-        for at, batch in enumerate(self._buffer):
-            place = _place_of(batch.lease)
-            if place not in self._paused and place not in self._stalled:
-                del self._buffer[at]
-                return batch
-        return None
-
     def _has_caught_up(self) -> bool:
         member = self._member
         wanted = self._partitions
@@ -393,7 +357,7 @@ class Consumer:
             if member.assignment is None:
                 return False
             wanted = set(member.assignment)
-        return wanted <= member.caught_up and self._outbox.is_idle and not self._buffer
+        return wanted <= member.caught_up and self._outbox.is_idle and not self._prefetched
 
     def _answer(
         self,
@@ -403,93 +367,46 @@ class Consumer:
         reason: str,
     ) -> PendingSettlement:
         lease = _lease_of(what)
-        if self.settings.auto_settle:
-            self._settle_done()  # what is done goes before what is not
+        self._handed_out.settle_done()  # what is done goes before what is not
         turn = self._outbox.answer(
             lease, self._ranges_of(what), outcome, delay_ms=delay_ms, reason=reason
         )
         if not turn.is_done and self.order is Order.PARTITION:
-            self._stall(_place_of(lease), turn)
+            self._stall(place_of(lease), turn)
         return PendingSettlement(turn, None)
 
     def _stall(self, place: TopicPartition, turn: Turn) -> None:
         """Hands out nothing more of a partition until it is known what is taken back."""
 
         def end() -> None:
-            self._stalled[place] -= 1
-            if not self._stalled[place]:
-                del self._stalled[place]
+            if self._prefetched.go_on(place):
                 self.wake()
 
-        self._stalled[place] = self._stalled.get(place, 0) + 1
+        self._prefetched.stall(place)
         turn.on_done = end
         self._put_away(place)
 
     def _put_away(self, place: TopicPartition) -> None:
         """Puts the rest of the current batch back, if it is of this partition."""
         batch = self.cursor.batch
-        if batch is None or _place_of(batch.lease) != place:
+        if batch is None or place_of(batch.lease) != place:
             return
-        if self.settings.auto_settle:
-            self._settle_done()
-        self._note_handed()
-        if rest := self.cursor.drop():
-            self._buffer.extendleft(reversed(rest.held()))
+        if rest := self._handed_out.put_away():
+            self._prefetched.put_back(rest.held())
 
     def _ranges_of(self, what: Delivered | DeliveredBatch) -> list[Range]:
         if isinstance(what, Delivered):
             return [(what.ledger_offset, what.ledger_offset + 1)]
-        lease, first, end = what.lease, what.first_offset, what.end_offset
-        lost = lease.lost.within(first, end) if lease.lost is not None else []
-        return lease.held.within(first, end) + lost
-
-    def _note_handed(self) -> None:
-        """Remembers what of the current batch is handed out."""
-        batch = self.cursor.batch
-        if batch is not None and (handed := self.cursor.take_handed()):
-            self._handed.append((batch.lease, *handed))
-            self._note_position(batch.lease, handed[1])
-
-    def _settle_asked(self) -> None:
-        """Hears that the next one is asked for: all that is handed out is done."""
-        self._note_handed()
-        if self.settings.auto_settle:
-            handed, self._handed = self._handed, []
-            for lease, first, end in handed:
-                if ranges := lease.held.within(first, end):
-                    self._outbox.note_ranges_done(lease, ranges)
-        elif len(self._handed) > KEPT_RANGES:
-            self._handed = [one for one in self._handed if one[0].held.within(*one[1:])]
-
-    def _settle_done(self) -> None:
-        """Settles what is done of the current batch, and leaves the record handed out last."""
-        batch = self.cursor.batch
-        if batch is not None and (done := self.cursor.take_done()):
-            self._note_position(batch.lease, done[1])
-            if ranges := batch.lease.held.within(*done):
-                self._outbox.acknowledge_ranges(batch.lease, ranges)
-
-    async def _settle_as_it_goes(self) -> None:
-        """Tells the broker, while a batch is read, how far that is."""
-        while self.settings.auto_settle:
-            await self._has_begun.wait()
-            self._has_begun.clear()
-            while self.cursor.left:
-                await self._clock.wait_until(self._clock.monotonic_ms() + SETTLE_MS)
-                self._settle_done()
-
-    def _note_position(self, lease: Lease, end: int) -> None:
-        if not lease.dead_letter_topic:
-            self._positions[_place_of(lease)] = end
+        return ranges_of(what.lease, what.first_offset, what.end_offset)
 
     def _suspend(self) -> None:
         """Gives back what nobody has asked for in a long time, and wants nothing more."""
         if not self._is_suspended:
             self._is_suspended = True
             self._member.set_limits(0, 0)
-            for batch in self._buffer:
+            for batch in self._prefetched:
                 self._member.release(batch.lease, [(batch.first_offset, batch.end_offset)])
-            self._buffer.clear()
+            self._prefetched.clear()
 
     def _check_open(self) -> None:
         self._connection.check_open()
@@ -520,7 +437,3 @@ class DeliveredBatches(AsyncIterator[DeliveredBatch]):
 
 def _lease_of(what: Delivered | DeliveredBatch) -> Lease:
     return what.run.lease if isinstance(what, Delivered) else what.lease
-
-
-def _place_of(lease: Lease) -> TopicPartition:
-    return TopicPartition(lease.topic, lease.partition)

@@ -15,9 +15,10 @@ from grpc.aio import EOF, AioRpcError, StreamStreamCall
 from logbroker.client import leftovers
 from logbroker.client.connection import Connection
 from logbroker.client.entries import Entries
-from logbroker.client.lane import Identity, Lane
+from logbroker.client.lane import Lane
 from logbroker.client.logs import ClientLog
 from logbroker.client.outgoing_batch import OutgoingBatch
+from logbroker.client.preparation import Preparation
 from logbroker.client.retry import failure_of, may_pass, unreachable, wait_ms
 from logbroker.client.under_way import UnderWay
 from logbroker.client.writer import Writer
@@ -75,6 +76,9 @@ class Delivery:
         self._clock = connection.clock
         self._settings = settings
         self._seal = seal
+        self._preparation = Preparation(
+            connection, settings.codec, seal=seal, on_retry=self._note_error
+        )
         self._on_answered = on_answered
         self._entries = Entries(is_idempotent=settings.is_idempotent)
         self.lanes: list[Lane] = []
@@ -88,7 +92,6 @@ class Delivery:
         self._under_way = UnderWay()
         self._writer: Writer | None = None
         """Of the open stream; None while `_send` prepares a lane."""
-        self._identity: Identity | None = None
         self._attempt = 0
         self._last_error: LogbrokerError | None = None
         self._tasks: asyncio.TaskGroup | None = None
@@ -129,7 +132,7 @@ class Delivery:
         """Does what `look_at` does; where nothing stands in the way, the lane's next batch goes."""
         if self._ready or self._writer is None or self._must_wait():
             self.look_at(lane)
-        elif lane.may_go(now_ms=self._clock.monotonic_ms()):
+        else:
             lane.is_ready = True
             self._ready.append(lane)
             self._send_request(self._writer)
@@ -246,7 +249,9 @@ class Delivery:
                         raise writer.fault
                 if self._unprepared:
                     self._writer = None
-                    await self._prepare(self._unprepared.popleft())
+                    lane = self._unprepared.popleft()
+                    await self._preparation.run(lane)
+                    self.look_at(lane)
                 else:
                     self._send_request(writer)
         finally:
@@ -279,7 +284,7 @@ class Delivery:
             lane.is_ready = False
             if not lane.may_go(now_ms=now_ms):
                 continue
-            if not self._is_prepared(lane):
+            if not self._preparation.is_done(lane):
                 self._unprepared.append(lane)
                 continue
             next_size = lane.next_size_bytes
@@ -305,49 +310,6 @@ class Delivery:
             self._ready.append(lane)
         return lane.is_ready
 
-    def _is_prepared(self, lane: Lane) -> bool:
-        """Whether the lane's next batch is sealed and encoded; does so if that takes no wait."""
-        if lane.identity is None:
-            return False
-        if lane.under_way_count == len(lane.unresolved):
-            self._seal(lane)
-        batch = lane.unresolved[lane.under_way_count]
-        if batch.encoded is None:
-            if self._settings.codec is not Codec.NONE:
-                return False
-            batch.encode(Codec.NONE, self._clock.now_ms())
-        return True
-
-    async def _prepare(self, lane: Lane) -> None:
-        """Does for the lane's next batch what takes a wait, and puts it in line again."""
-        if lane.may_go(now_ms=self._clock.monotonic_ms()):
-            if lane.identity is None:
-                lane.follow(await self._get_identity())
-            elif lane.under_way_count < len(lane.unresolved):
-                await self._encode(lane.unresolved[lane.under_way_count])
-        self.look_at(lane)
-
-    async def _encode(self, batch: OutgoingBatch) -> None:
-        codec, now_ms = self._settings.codec, self._clock.now_ms()
-        if codec is Codec.NONE or batch.encoded:
-            batch.encode(codec, now_ms)
-        else:
-            try:
-                await asyncio.to_thread(batch.encode, codec, now_ms)
-            except RuntimeError:  # the interpreter ends, and starts no more threads
-                batch.encode(codec, now_ms)
-
-    async def _get_identity(self) -> Identity:
-        if self._identity is None:
-            response = await self._connection.call(
-                "ProduceService/CreateProducer",
-                pb.CreateProducerRequest(),
-                pb.CreateProducerResponse,
-                on_retry=self._note_error,
-            )
-            self._identity = Identity(response.producer_id, response.producer_epoch)
-        return self._identity
-
     def _note_error(self, error: LogbrokerError) -> None:
         self._last_error = error
 
@@ -372,8 +334,8 @@ class Delivery:
         )
         was_answered = batch.is_answered
         should_rest = lane.answer(batch, answer)
-        if before is not None and lane.identity is None and self._identity == before:
-            self._identity = None
+        if before is not None and lane.identity is None:
+            self._preparation.forget(before)
         if isinstance(answer, LogbrokerError):
             log.debug("batch refused", partition=lane.partition, reason=answer.reason)
         elif self._attempt:

@@ -19,19 +19,20 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from logbroker.client.connection import Connection
 from logbroker.client.consumer_settings import ConsumerSettings
 from logbroker.client.delivered import Delivered, DeliveredBatch
-from logbroker.client.handler import Attempt, Handler, Reject, Retry, is_async, reason_of
+from logbroker.client.handler import Handler, Reject, Retry, is_async, reason_of
 from logbroker.client.handler_lanes import HandlerLane, HandlerLanes
 from logbroker.client.lease import Lease
 from logbroker.client.logs import ClientLog
 from logbroker.client.membership import Membership, minus
+from logbroker.client.runner import NoMoreThreads, Runner
 from logbroker.client.settlements import Turn
+from logbroker.client.worker_stats import WorkerStats
 from logbroker.errors import InvalidError
 from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import OffsetRanges, Range
@@ -43,42 +44,6 @@ TURN_RECORDS = 32
 """After so many records a runner lets others run, whatever its handler does."""
 
 log = ClientLog(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerStats:
-    """What a worker has done since it was made."""
-
-    delivered_count: int
-    done_count: int
-    retry_count: int
-    """Handlers that failed, late ones included."""
-    reject_count: int
-    late_count: int
-    """Handlers that took longer than `max_processing_ms`."""
-    lost_count: int
-    """Records whose lease was lost before they were answered, or whose answer came too late."""
-    running_count: int
-    """Handlers that run now."""
-
-
-class Runner:
-    """Runs one handler at a time."""
-
-    __slots__ = ("attempt", "begun_ms", "is_answered", "is_late", "record", "task")
-
-    def __init__(self) -> None:
-        self.attempt = Attempt()
-        self.task: asyncio.Task[None] | None = None
-        self.record: Delivered | None = None
-        self.begun_ms = 0
-        self.is_late = False
-        self.is_answered = False
-        """Its record was, while its handler runs on."""
-
-
-class NoMoreThreads(BaseException):
-    """The program ends, and nothing can be begun any more. Not a failure of the handler."""
 
 
 class Worker:
