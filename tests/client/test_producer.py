@@ -370,6 +370,7 @@ async def test_columns_whose_keys_spread_come_to_their_partitions_in_order():
             await producer.send_many(values[at : at + 300], keys[at : at + 300])
             for at in (0, 300, 600)
         ]
+        await producer.flush()
         found = {(one.partition, one.offset): one async for one in client.reader("t")}
         for number, each in enumerate(pending):
             receipts = await each
