@@ -10,8 +10,8 @@ from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 
 from .brokers import batch_of, broker_on, topic_on
-from .test_dead_letters import StubbornEngine, reject
-from .test_groups import delivered, member_on, settle
+from .grouped import delivered, member_on, settle
+from .letters import StubbornEngine, reject
 
 LETTERS = DeadLetterFilter(group="g", topic="a")
 
