@@ -13,6 +13,8 @@ from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 
+START_MS = ManualClock().now_ms()
+
 SMALL = LimitsConfig(
     record_bytes=1_000,
     batch_bytes=66_536,
@@ -48,6 +50,23 @@ def batch_of(*values, keys=None, headers=(), **of_batch):
     rows = [(0, [Header(name, value) for name, value in headers])] if headers else ()
     columns = Columns(list(values), keys, None, rows)
     return encode_batch(columns, **{"now_ms": 5, **of_batch})
+
+
+def numbered(sequence, *values, producer_id=7, producer_epoch=0):
+    """Returns the values as a batch of an idempotent producer, as it sends it."""
+    return batch_of(
+        *(values or [b"x"]),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=sequence,
+    )
+
+
+async def slow_log(broker):
+    """Returns the log of partition 0 of `a`, for instance to decide when it is flushed."""
+    return await broker.engine.open(
+        broker.get_topic("a").partition(0), broker.get_topic("a").settings
+    )
 
 
 async def fetched(broker, topic="a", partition=0, **spec):
