@@ -1,18 +1,15 @@
-"""ProduceService over gRPC: pipelined and in order; what is bad is refused alone."""
+"""Produce over gRPC: batches in, receipts and refusals out, in their order."""
 
 import asyncio
 import random
 
 import grpc
 import pytest
-from slow_engine import SlowEngine
 
 from logbroker.errors import UnavailableError
-from logbroker.testing.clock import ManualClock
 from logbroker.v1.fetch_service_pb2 import FetchRequest
 from logbroker.v1.produce_service_pb2 import (
     CreateProducerRequest,
-    ProduceEntry,
     ProduceRequest,
     ProduceResponse,
     PublishRequest,
@@ -20,40 +17,10 @@ from logbroker.v1.produce_service_pb2 import (
 from logbroker.v1.record_pb2 import DURABILITY_SYNCED, Record
 from logbroker.v1.records_pb2 import Header, Records
 from logbroker.v1.stored_batch_pb2 import StoredBatch
-from logbroker.v1.topic_service_pb2 import DeleteTopicRequest, GetTopicRequest
+from logbroker.v1.topic_service_pb2 import DeleteTopicRequest
 
-from .calls import (
-    SMALL,
-    ending,
-    refusal,
-    request,
-    serving,
-    stored,
-    stubs_of,
-    until,
-    within_time,
-)
-
-
-async def answers_to(calls, *requests):
-    """Returns all results of a stream that sends these and then no more."""
-    stream = calls.produce.Produce(iter(requests))
-    async with asyncio.timeout(10):
-        return [result async for response in stream for result in response.results]
-
-
-async def high_watermarks(calls, topic="a"):
-    found = await calls.topics.GetTopic(GetTopicRequest(topic=topic))
-    return [status.high_watermark for status in found.partitions]
-
-
-async def log_of(calls, partition=0):
-    topic = calls.broker.get_topic("a")
-    return await calls.broker._engine.open(topic.partition(partition), topic.settings)
-
-
-def slow():
-    return SlowEngine(ManualClock())
+from .calls import SMALL, ending, refusal, request, serving, stored, until, within_time
+from .producing import answers_to, high_watermarks, log_of, slow
 
 
 async def test_a_batch_gets_a_receipt():
@@ -207,110 +174,6 @@ async def test_a_request_without_entries_is_passed_over():
         assert await within_time(stream.read()) is grpc.aio.EOF
 
 
-@pytest.mark.slow
-async def test_many_small_entries_are_answered_in_responses_that_fit():
-    async with serving() as calls:
-        bad = ProduceEntry(topic="é" * 300)
-        stream = calls.produce.Produce(iter([ProduceRequest(entries=[bad] * 2_500)]))
-        responses = [response async for response in stream]
-        assert sum(len(response.results) for response in responses) == 2_500
-        assert max(response.ByteSize() for response in responses) < 4 << 20
-        empty = ProduceRequest(entries=[ProduceEntry()] * 20_000)
-        assert await refusal(calls.produce.Produce(iter([empty]))) == (
-            "INVALID_ARGUMENT",
-            "INVALID_ARGUMENT",
-        )
-
-
-async def test_a_request_over_the_largest_is_refused_by_grpc_with_both_numbers():
-    async with serving(limits=SMALL) as calls:
-        huge = PublishRequest(topic="a", records=[Record(value=bytes(2 << 20))])
-        for call in (
-            calls.produce.Publish(huge),
-            calls.produce.Produce(iter([request(stored(bytes(2 << 20)))])),
-        ):
-            code, _, message = await ending(call)
-            assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert "larger than max" in message
-        assert await high_watermarks(calls) == [0, 0]
-
-
-# Bytes in flight
-
-
-async def test_a_client_that_cancels_leaves_nothing_in_flight_and_no_fault():
-    async with serving(engine=slow()) as calls:
-        log = await log_of(calls)
-        for _ in range(20):
-            stream = calls.produce.Produce()
-            for _ in range(5):
-                await stream.write(request(stored(b"x" * 1_000), stored(b"y")))
-            await until(lambda: calls.broker.budget.taken >= 1_000)
-            stream.cancel()
-            await until(lambda: calls.broker.budget.taken == 0)
-            log.flush()
-        bad = [entry for entry in calls.logs if entry["log_level"] in ("error", "warning")]
-        assert bad == []
-
-
-async def test_a_connection_that_breaks_leaves_nothing_in_flight_and_no_fault():
-    async with serving(engine=slow()) as calls:
-        async with grpc.aio.insecure_channel(calls.address) as channel:
-            stream = stubs_of(channel).produce.Produce()
-            await stream.write(request(stored(b"x" * 1_000)))
-            await until(lambda: calls.broker.budget.taken >= 1_000)
-        await until(lambda: calls.broker.budget.taken == 0)
-
-
-async def test_a_stream_is_not_read_beyond_its_share_and_goes_on_when_there_is_room():
-    async with serving(engine=slow(), limits=SMALL) as calls:
-        log = await log_of(calls)
-        batch = stored(*[b"x" * 900] * 10)
-        stream = calls.produce.Produce()
-
-        async def write():
-            for _ in range(40):
-                await stream.write(request(batch))
-            await stream.done_writing()
-
-        writing = asyncio.create_task(write())
-        await until(lambda: calls.broker.budget.taken > 50_000)
-        assert calls.broker.budget.taken <= SMALL.connection_bytes
-        refused = PublishRequest(topic="a", records=[Record(value=b"x" * 900)] * 70)
-        assert await refusal(calls.produce.Publish(refused)) in (
-            ("RESOURCE_EXHAUSTED", "OVERLOADED"),
-            ("INVALID_ARGUMENT", "BATCH_TOO_LARGE"),
-        )
-
-        async def flush():
-            while True:
-                log.flush()
-                await asyncio.sleep(0.001)
-
-        flushing, count = asyncio.create_task(flush()), 0
-        while count < 40:
-            count += len((await within_time(stream.read())).results)
-        await writing
-        flushing.cancel()
-        assert log.next_offset == 400
-
-
-async def test_a_unary_call_is_refused_when_the_broker_holds_too_much():
-    async with serving(engine=slow(), limits=SMALL) as calls:
-        stream = calls.produce.Produce()
-        await stream.write(request(stored(*[b"x" * 900] * 60)))
-        await until(lambda: calls.broker.budget.taken > 50_000)
-        publish = PublishRequest(topic="a", records=[Record(value=b"x" * 900)] * 30)
-        code, info, _ = await ending(calls.produce.Publish(publish))
-        assert (code, info.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
-        assert int(info.metadata["retry_after_ms"]) > 0
-        stream.cancel()
-        await until(lambda: calls.broker.budget.taken == 0)
-
-
-# Idempotence, Publish, CreateProducer
-
-
 async def test_a_repeated_batch_is_told_to_be_one():
     async with serving() as calls:
         producer_id = (await calls.produce.CreateProducer(CreateProducerRequest())).producer_id
@@ -356,13 +219,6 @@ async def test_a_bad_publish_is_refused_and_changes_nothing(publish, code, reaso
         call = calls.produce.Publish(PublishRequest(**{"topic": "a", **publish}))
         assert await refusal(call) == (code, reason)
         assert await high_watermarks(calls) == [0, 0]
-
-
-@pytest.mark.slow
-async def test_the_answer_to_the_most_records_of_a_publish_fits():
-    async with serving(topic="t" * 200, partition_count=1) as calls:
-        publish = PublishRequest(topic="t" * 200, records=[Record()] * 10_000)
-        assert (await calls.produce.Publish(publish)).ByteSize() < 4 << 20
 
 
 async def test_producer_ids_differ():
