@@ -7,6 +7,7 @@ from logbroker.cli.group_settings_view import settings_fields, settings_for_peop
 from logbroker.cli.moment import show_time
 from logbroker.cli.output import Output, flush, note, write, write_fields, write_json, write_table
 from logbroker.cli.units import show_age
+from logbroker.client.audience import TopicPartition
 from logbroker.client.group_status import (
     GroupDescription,
     GroupInfo,
@@ -14,7 +15,6 @@ from logbroker.client.group_status import (
     MemberInfo,
     PartitionProgress,
 )
-from logbroker.client.membership import TopicPartition
 from logbroker.group.settings import Start
 from logbroker.record.offset_ranges import OffsetRanges
 

@@ -2,6 +2,7 @@
 
 from logbroker.client import forks as _forks  # noqa: F401  # before gRPC
 from logbroker.client.admin import Admin, BrokerInfo, GrownTopic, TopicDescription
+from logbroker.client.audience import TopicPartition
 from logbroker.client.client import Client
 from logbroker.client.consumer import Consumer
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
@@ -26,7 +27,6 @@ from logbroker.client.group_status import (
     Shift,
 )
 from logbroker.client.handler import Handler, Reject, Retry
-from logbroker.client.membership import TopicPartition
 from logbroker.client.partition_stream import Reset, Timestamp
 from logbroker.client.producer import Producer
 from logbroker.client.producer_settings import ProducerSettings

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from logbroker.client.audience import TopicPartition
 from logbroker.client.consumer import Consumer
 from logbroker.client.consumer_stats import ConsumerStats, LostRecords
 from logbroker.client.delivered import Delivered, DeliveredBatch
 from logbroker.client.loop_thread import LoopThread
-from logbroker.client.membership import TopicPartition
 from logbroker.client.settlements import PendingSettlement
 from logbroker.client.worker import Worker
 from logbroker.client.worker_stats import WorkerStats

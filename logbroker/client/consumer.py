@@ -26,6 +26,7 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Self
 
+from logbroker.client.audience import TopicPartition
 from logbroker.client.connection import Connection
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
 from logbroker.client.consumer_stats import ConsumerStats, LostRecords
@@ -33,7 +34,7 @@ from logbroker.client.delivered import Delivered, DeliveredBatch, Run
 from logbroker.client.forks import tell_of_forks
 from logbroker.client.handed_out import HandedOut, place_of, ranges_of
 from logbroker.client.lease import Lease
-from logbroker.client.membership import Membership, TopicPartition
+from logbroker.client.membership import Membership
 from logbroker.client.prefetched import Prefetched
 from logbroker.client.settlements import PendingSettlement, Turn
 from logbroker.client.topics import get_topic

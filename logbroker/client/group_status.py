@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from logbroker.client.membership import TopicPartition
+from logbroker.client.audience import TopicPartition
 from logbroker.group.settings import GroupSettings
 from logbroker.v1 import group_pb2, group_service_pb2
 from logbroker.wire.convert_groups import group_settings_of

@@ -6,10 +6,10 @@ settlement that is told to the broker; without, it waits for the owner's answers
 
 import asyncio
 
+from logbroker.client.audience import TopicPartition
 from logbroker.client.delivered import DeliveredBatch
 from logbroker.client.delivered_cursor import DeliveredCursor
 from logbroker.client.lease import Lease
-from logbroker.client.membership import TopicPartition
 from logbroker.client.settlements import Outbox, PendingSettlement
 from logbroker.clock import Clock
 from logbroker.record.offset_ranges import Range

@@ -94,3 +94,8 @@ class Lease:
 
     def __repr__(self) -> str:
         return f"<Lease {self.token} on {self.topic}/{self.partition} {self.held.ranges()}>"
+
+
+def minus(ranges: Iterable[Range], others: OffsetRanges) -> list[Range]:
+    """Returns what of the ranges is not among the others."""
+    return [gap for first, end in ranges for gap in others.gaps(first, end)]

@@ -7,11 +7,12 @@ and is not settled is lost here too. Nothing is handed on that is not held.
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
 
 from grpc.aio import EOF, AioRpcError, StreamStreamCall
 
+from logbroker.client.audience import Audience, TopicPartition
 from logbroker.client.connection import Connection
+from logbroker.client.consume_requests import limits_request, open_request
 from logbroker.client.consumer_settings import ConsumerSettings
 from logbroker.client.delivered import DeliveredBatch
 from logbroker.client.forks import tell_of_forks
@@ -20,23 +21,21 @@ from logbroker.client.lease_keeper import LeaseKeeper
 from logbroker.client.logs import ClientLog
 from logbroker.client.record_batch import RecordBatch, check_records
 from logbroker.client.retry import failure_of, unreachable, wait_ms
+from logbroker.client.settlement_pause import SettlementPause
 from logbroker.client.settlements import Outbox, Turn
 from logbroker.errors import DataLossError, InternalError, LogbrokerError
 from logbroker.group.settings import GroupSettings, Order
 from logbroker.record.batch import Batch
-from logbroker.record.offset_ranges import OffsetRanges, Range
+from logbroker.record.offset_ranges import Range
 from logbroker.v1 import consume_service_pb2 as pb
-from logbroker.v1 import group_pb2
 from logbroker.wire.consume_response import read_consume_response
-from logbroker.wire.convert_groups import group_settings_of, group_settings_to_proto
+from logbroker.wire.convert_groups import group_settings_of
 
 Response = tuple[pb.ConsumeResponse, Sequence[Batch]]
 Stream = StreamStreamCall[bytes, Response]
 
-GATHER_MS = 20
-"""How long the acknowledgement of what is done may wait for others, where nobody waits for it."""
 LARGE_BYTES = 64 << 10
-"""Behind batches of this size it does not: few of them come in that time."""
+"""Behind batches of this size acknowledgements do not gather: few come in that time."""
 SMALL_BYTES = 4 << 10
 """A delivery of no more is handled before the next one is asked for, which costs as much."""
 LEAVE_MS = 5_000
@@ -44,32 +43,6 @@ LEAVE_MS = 5_000
 DAMAGED = "the records cannot be read: "
 
 log = ClientLog(__name__)
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-
-class Audience(Protocol):
-    """Who gets what is delivered."""
-
-    def take(self, batch: DeliveredBatch) -> None:
-        """Takes a batch."""
-
-    def drop(self) -> None:
-        """Hears that leases are lost: what is not held any more must not be handed out."""
-
-    def note_lost(self, lease: Lease, range_: Range) -> None:
-        """Hears of records that were answered too late."""
-
-    def wake(self) -> None:
-        """Hears that something else changed: an assignment, the end of the log, a failure."""
-
-    def may_extend(self, lease: Lease, now_ms: int) -> bool:
-        """Tells whether the lease shall be extended. Asked at a third of its time."""
 
 
 class Membership:
@@ -106,7 +79,7 @@ class Membership:
             connection.clock, self.leases, self._wake_writer, audience.may_extend
         )
         self._wake = asyncio.Event()
-        self._gathering: asyncio.Task[None] | None = None
+        self._pause = SettlementPause(connection.clock, self.outbox.hurry)
         self._delivered_count = 0
         self._is_urgent = False
         """What came last is large, or came before: then the broker may have to wait for us."""
@@ -181,8 +154,7 @@ class Membership:
                 await self._rest(error)
             self._lose_stream()
             self._keeper.stop()
-            if self._gathering is not None:
-                self._gathering.cancel()
+            self._pause.stop()
 
     async def _attend(self) -> LogbrokerError | None:
         """Is a member until the stream ends; returns why it did, None after leaving."""
@@ -221,7 +193,9 @@ class Membership:
 
     async def _write(self, call: Stream) -> None:
         try:
-            await call.write(self._open_request().SerializeToString())
+            self._has_new_limits = False
+            opening = open_request(self.settings, self._limits, self._connection.max_response_bytes)
+            await call.write(opening.SerializeToString())
             while True:
                 while (request := self._next_request()) is None:
                     await self._wake.wait()
@@ -233,29 +207,6 @@ class Membership:
         except (AioRpcError, asyncio.InvalidStateError):
             return  # the reader knows why
 
-    def _open_request(self) -> pb.ConsumeRequest:
-        settings = self.settings
-        given = group_pb2.GroupSettings()
-        if settings.settings is not None:
-            given = group_settings_to_proto(settings.settings)
-        if settings.order is not None:
-            given.order = group_settings_to_proto(GroupSettings(order=settings.order)).order
-        self._has_new_limits = False
-        opening = pb.OpenConsume(
-            group=settings.group,
-            topics=settings.topics,
-            settings=given,
-            client_id=settings.client_id,
-            instance_id=settings.instance_id,
-            limits=self._flow_limits(),
-            max_response_bytes=self._connection.max_response_bytes,
-        )
-        return pb.ConsumeRequest(open=opening)
-
-    def _flow_limits(self) -> pb.FlowLimits:
-        records, size_bytes = self._limits
-        return pb.FlowLimits(max_outstanding_records=records, max_outstanding_bytes=size_bytes)
-
     def _next_request(self) -> pb.ConsumeRequest | None:
         if self.member_id == "":
             return None  # answers go only where they are waited for
@@ -263,7 +214,7 @@ class Membership:
             return pb.ConsumeRequest(extend=extensions)
         if self._has_new_limits:  # before what is given back, or it would come here again
             self._has_new_limits = False
-            return pb.ConsumeRequest(limits=self._flow_limits())
+            return limits_request(self._limits)
         if settlements := self.outbox.take():
             return pb.ConsumeRequest(settle=settlements)
         if self._is_leaving and self.outbox.is_idle:
@@ -411,15 +362,8 @@ class Membership:
         is_needed = self._is_urgent or is_keyed or 2 * outstanding >= self._limits[0]
         if is_needed or self._tasks is None or self._is_over:
             self.outbox.hurry()
-        elif self._gathering is None:
-            self._gathering = self._tasks.create_task(self._gather())
-
-    async def _gather(self) -> None:
-        try:
-            await self._clock.wait_until(self._clock.monotonic_ms() + GATHER_MS)
-        finally:
-            self._gathering = None
-        self.outbox.hurry()
+        else:
+            self._pause.begin(self._tasks)
 
     @property
     def _over_count(self) -> int:
@@ -461,8 +405,3 @@ class Membership:
             self._lose_stream()
             self._fail(InternalError("BROKER_FAULT", f"the member failed: {fault!r}"))
         self._audience.wake()
-
-
-def minus(ranges: Iterable[Range], others: OffsetRanges) -> list[Range]:
-    """Returns what of the ranges is not among the others."""
-    return [gap for first, end in ranges for gap in others.gaps(first, end)]

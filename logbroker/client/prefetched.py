@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from logbroker.client.audience import TopicPartition
 from logbroker.client.delivered import DeliveredBatch
 from logbroker.client.handed_out import place_of
-from logbroker.client.membership import TopicPartition
 
 
 class Prefetched:

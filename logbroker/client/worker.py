@@ -27,9 +27,9 @@ from logbroker.client.consumer_settings import ConsumerSettings
 from logbroker.client.delivered import Delivered, DeliveredBatch
 from logbroker.client.handler import Handler, Reject, Retry, is_async, reason_of
 from logbroker.client.handler_lanes import HandlerLane, HandlerLanes
-from logbroker.client.lease import Lease
+from logbroker.client.lease import Lease, minus
 from logbroker.client.logs import ClientLog
-from logbroker.client.membership import Membership, minus
+from logbroker.client.membership import Membership
 from logbroker.client.runner import NoMoreThreads, Runner
 from logbroker.client.settlements import Turn
 from logbroker.client.worker_stats import WorkerStats

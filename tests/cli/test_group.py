@@ -10,7 +10,7 @@ from cli.conftest import Command, attached, fail
 from cli.test_topic import BAD_NAMES, GOOD_NAMES, RULE
 from logbroker.cli.group_view import show_assignment
 from logbroker.cli.main import run
-from logbroker.client.membership import TopicPartition
+from logbroker.client.audience import TopicPartition
 
 pytestmark = pytest.mark.slow
 

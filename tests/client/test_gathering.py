@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from client.fake_group import fake_group, stored
-from logbroker.client.membership import GATHER_MS, LARGE_BYTES
+from logbroker.client.membership import LARGE_BYTES
+from logbroker.client.settlement_pause import GATHER_MS
 from logbroker.testing.clock import ManualClock
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1 import group_pb2
