@@ -9,28 +9,24 @@ import asyncio
 from random import Random
 from typing import Any
 
-from logbroker.broker.dead_letter_view import DeadLetterFilter
 from logbroker.broker.lease import LeaseSpec
 from logbroker.broker.leasing import Delivery
 from logbroker.broker.membership import MemberSpec
-from logbroker.broker.offsets import Commit
-from logbroker.broker.settle import Settlement
 from logbroker.group.events import LedgerId
 from logbroker.group.record_state import Cause, State
-from logbroker.group.redrive import RedriveState, Selection
 from logbroker.group.retry_policy import RetryPolicy
-from logbroker.group.settings import GroupSettings, Order, Start
-from logbroker.group.start_position import Position
+from logbroker.group.settings import GroupSettings, Order
 from logbroker.topic.topic import TopicSettings
 
 from .driven_broker import DrivenBroker
+from .random_answers import RandomAnswers
+from .random_operator import RandomOperator
 from .shadow import Facts
 from .shadows import Place, Shadows
 from .written import Written
 
 PARTITIONS = range(3)
 KEYS = [b"a", b"b", b"c", None]
-CAUSES = [Cause.ACKNOWLEDGE] * 4 + [Cause.RETRY] * 2 + [Cause.REJECT, Cause.RELEASE]
 POLICY = RetryPolicy(initial_ms=50, max_ms=500, max_failures=3)
 LEASE_MS = 5_003
 """Leases end when nothing else does: everything else is decided at multiples of 20 ms."""
@@ -50,6 +46,8 @@ class RandomRun:
         self.written = Written(SOURCE, DEAD)
         self.story: list[tuple[object, ...]] = []
         self._members: list[Any] = []
+        self._answers = RandomAnswers(self)
+        self._operator = RandomOperator(self, SOURCE, PARTITIONS)
 
     @property
     def broker(self) -> Any:
@@ -66,10 +64,12 @@ class RandomRun:
         try:
             await self._begin()
             often = [self._deliver] * 10 + [self._publish] * 2 + [self._change] * 3
-            often += [self._call, self._redrive, self._wait, self._restart, self._crash]
+            often += [self._call, self._operator.redrive, self._wait, self._restart, self._crash]
             for _ in range(steps):
                 rarely = self.random.random() < 0.02
-                step = self.random.choice([self._reset, self._commit] if rarely else often)
+                step = self.random.choice(
+                    [self._operator.reset, self._operator.commit] if rarely else often
+                )
                 self.shadows.done[step.__name__.strip("_")] += 1
                 await step()
                 self.shadows.note()
@@ -90,17 +90,18 @@ class RandomRun:
         await self._advance(200)
         await self._read(member)
         [token] = [token for token, (place, *_) in self.shadows.leases.items() if place[1] == 0]
-        await self._settle(token, 0, Cause.REJECT)
+        await self._answers.settle(token, 0, Cause.REJECT)
         await self.driven.settle_down()
         for number in PARTITIONS:
             self.shadows.add((DEAD, number), is_dead_letter_topic=True)
-        await self._read_letters()
+        await self.read_letters()
 
     async def _settle_down(self) -> None:
         await self.driven.settle_down()
-        await self._read_letters()
+        await self.read_letters()
 
-    def _tell(self, *what: object) -> None:
+    def tell(self, *what: object) -> None:
+        """Adds to the story."""
         self.story.append((self.now_ms, *what))
 
     # The broker
@@ -108,7 +109,7 @@ class RandomRun:
     async def _restart(self) -> None:
         """Stops the broker in order: nothing is forgotten, and nothing counts as failed."""
         if self.random.random() < 0.2:
-            self._look()
+            self.look()
             self.shadows.end_all()
             await self.driven.stop()
             self.shadows.note_durable()
@@ -117,9 +118,9 @@ class RandomRun:
     async def _crash(self) -> None:
         """Ends the broker in the middle of something: what was confirmed is not forgotten."""
         if self.random.random() < 0.5:
-            self._look()
-            answers = [self._settle_some, self._give_up, self._give_up]
-            doing = self.random.choice([self._publish, *answers, self._redrive])
+            self.look()
+            answers = [self._answers.settle_some, self._answers.give_up, self._answers.give_up]
+            doing = self.random.choice([self._publish, *answers, self._operator.redrive])
             self.shadows.done["cut off by a crash"] += await self.driven.crash(doing())
             await self._begin_again()
 
@@ -137,7 +138,7 @@ class RandomRun:
                 if topic == SOURCE:
                     self.shadows.dead[number, at] += (facts.state == "dead") - was_dead
         self.shadows.note_durable()
-        self._tell("begins again")
+        self.tell("begins again")
 
     def _found(self, place: Place, at: int) -> Facts:
         """Returns what the broker knows of a record."""
@@ -180,12 +181,12 @@ class RandomRun:
             deadlines = self.shadows.deadlines()
             stops = [at for until in deadlines for at in (until - 1, until) if now < at <= end]
             await self.driven.clock.advance(min(stops, default=end) - now)
-            self._look()
+            self.look()
             await self._settle_down()
             if self.now_ms == end:
                 return
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Takes in what has expired by now, and what has moved to other members."""
         self.shadows.pass_time(self.now_ms)
         owners: dict[int, str] = {}
@@ -211,7 +212,7 @@ class RandomRun:
             await self._join()
         elif self._members:
             member = self._members.pop(self.random.randrange(len(self._members)))
-            self._look()
+            self.look()
             await self._end(member, has_vanished=self.random.random() < 0.7)
         await self._advance(self.random.choice([20, 200]))
 
@@ -227,7 +228,7 @@ class RandomRun:
 
     async def _end(self, member: Any, *, has_vanished: bool) -> None:
         name = member.holding.name
-        self._tell("ends", name, has_vanished)
+        self.tell("ends", name, has_vanished)
         self.shadows.end(name, has_vanished=has_vanished, now_ms=self.now_ms)
         await self.driven.drive(self.broker.leave(member, has_vanished=has_vanished))
         leases = self.shadows.leases
@@ -238,7 +239,7 @@ class RandomRun:
         """Lets one member take what comes, and somebody answer."""
         if self._members:
             await self._read(self.random.choice(self._members))
-            await self._settle_some()
+            await self._answers.settle_some()
             await self._advance(self.random.choice([0, 0, 20, 300]))
 
     async def _read(self, member: Any) -> None:
@@ -251,7 +252,7 @@ class RandomRun:
             while not coming.done() and engine.pending_count:
                 engine.flush()
                 await clock.advance(0)
-            self._look()
+            self.look()
             if not coming.done():
                 coming.cancel()
                 break
@@ -270,12 +271,12 @@ class RandomRun:
     async def _call(self) -> None:
         """Lets a call lease something; it forgets it, or answers at once."""
         spec = LeaseSpec(group="g", topics=(SOURCE,), max_records=self.random.choice([1, 5]))
-        self._look()
+        self.look()
         delivery = await self.driven.drive(self.broker.lease(spec))
         if delivery:
             self._take(delivery, f"call {delivery.token}")
             if self.random.random() < 0.6:
-                await self._answer(delivery.token)
+                await self._answers.answer(delivery.token)
 
     def _take(self, delivery: Delivery, name: str) -> None:
         """Takes a delivery; AssertionError if it must not be, or not so."""
@@ -291,136 +292,12 @@ class RandomRun:
                 expected = entry.deliveries, entry.failures, entry.redrives
                 assert told == expected, f"{place} {at}: {told}, not {expected}"
         self.shadows.note()
-        self._tell("takes", name, place, offsets)
-
-    # Answers
-
-    async def _settle_some(self) -> None:
-        leases = self.shadows.leases
-        for token in self.random.sample(sorted(leases), min(len(leases), 3)):
-            await self._answer(token)
-
-    async def _give_up(self) -> None:
-        """Rejects something that is held."""
-        held = [
-            (token, at)
-            for token, (place, *_) in self.shadows.leases.items()
-            for at in self.shadows[place].model.held_by(token)
-        ]
-        if held:
-            await self._settle(*self.random.choice(held), Cause.REJECT)
-
-    async def _answer(self, token: int) -> None:
-        """Answers for a record of a lease or, late, for one that it does not hold."""
-        self._look()
-        place, *_ = self.shadows.leases[token]
-        model = self.shadows[place].model
-        if held := model.held_by(token):
-            await self._settle(token, self.random.choice(held), self.random.choice(CAUSES))
-            return
-        at = self.random.randrange(len(model.entries))
-        late = Settlement(token, at, at + 1, Cause.RETRY)
-        [result] = await self.driven.drive(self.broker.settle("g", [late]))
-        if not self.driven.is_crashing:
-            assert result.error, "an answer under a lease that is over is good"
-            assert result.error.reason == "LEASE_LOST"
-        self.shadows.done["late"] += 1
-
-    async def _settle(self, token: int, at: int, cause: Cause) -> None:
-        place, name, _ = self.shadows.leases[token]
-        shadow = self.shadows[place]
-        delay_ms = self.random.choice([None, None, 700]) if cause is Cause.RETRY else None
-        self._tell(cause.value, name, place, at, delay_ms)
-        self.shadows.done[cause.value] += 1
-        one = Settlement(token, at, at + 1, cause, delay_ms, "drawn")
-        settling = asyncio.ensure_future(self.broker.settle("g", [one]))
-        await asyncio.sleep(0)  # it is decided now, and will be durable
-        match cause:
-            case Cause.ACKNOWLEDGE:
-                shadow.settle([at], "acknowledged")
-            case Cause.RELEASE:
-                shadow.model.free(at)
-            case Cause.RETRY:
-                self.shadows.fail(place, at, self.now_ms, delay_ms=delay_ms)
-            case Cause.REJECT:
-                self.shadows.fail(place, at, self.now_ms, counts=False)
-        if cause is not Cause.ACKNOWLEDGE:
-            shadow.take_back_behind([at])
-        self.shadows.note()
-        [result] = await self.driven.drive(settling)
-        if result.error and self.driven.is_crashing:
-            raise result.error
-        assert not result.error, result
-        if cause is not Cause.RELEASE:
-            self.shadows.note_durable()
-        await self._read_letters()
-
-    # What operators do
-
-    async def _redrive(self) -> None:
-        limit = self.random.choice([0, 1, 3])
-        parked = [
-            (place, at)
-            for place, shadow in sorted(self.shadows.by_place.items())
-            for at, entry in enumerate(shadow.model.entries)
-            if entry.state is State.PARKED
-        ]
-        chosen = parked[: limit or None]
-        for place, at in chosen:
-            self.shadows[place].note_possible(at, redrives=1)
-        which = DeadLetterFilter(group="g", topic=SOURCE, selection=Selection(limit=limit))
-        started = await self.driven.drive(self.broker.dead_letters.start_redrive(which))
-        assert started.redrive.selected == len(chosen)
-        await self.driven.drive(self._until_redriven(started.redrive.redrive_id))
-        for place, at in chosen:
-            self.shadows[place].model.redrive(at)
-        self.shadows.note_durable()
-        self.shadows.done["redriven"] += len(chosen)
-        self._tell("redrives", len(chosen))
-
-    async def _until_redriven(self, redrive_id: str) -> None:
-        while (
-            self.broker.dead_letters.get_redrive(redrive_id).redrive.state is RedriveState.RUNNING
-        ):
-            await self.driven.clock.advance(0)
-
-    async def _reset(self) -> None:
-        """Moves the group in a partition, whoever holds what."""
-        number = self.random.choice(PARTITIONS)
-        shadow = self.shadows[SOURCE, number]
-        self._look()
-        offset = self.random.randint(0, len(shadow.model.entries))
-        to = Position(Start.OFFSET, offset)
-        resetting = asyncio.ensure_future(
-            self.broker.reset_offsets("g", SOURCE, [number], to, is_forced=True)
-        )
-        await asyncio.sleep(0)
-        shadow.reset(offset)
-        self.shadows.note()
-        await self.driven.drive(resetting)
-        self.shadows.note_durable()
-        self._tell("resets", number, offset)
-
-    async def _commit(self) -> None:
-        """Settles all below an offset, whoever holds it."""
-        number = self.random.choice(PARTITIONS)
-        shadow = self.shadows[SOURCE, number]
-        self._look()
-        offset = self.random.randint(shadow.model.committed(), len(shadow.model.entries))
-        committing = asyncio.ensure_future(
-            self.broker.commit_offsets("g", [Commit(SOURCE, "", number, offset, False)])
-        )
-        await asyncio.sleep(0)
-        shadow.commit(offset)
-        self.shadows.note()
-        [result] = await self.driven.drive(committing)
-        assert not result.error, result
-        self.shadows.note_durable()
-        self._tell("commits", number, offset)
+        self.tell("takes", name, place, offsets)
 
     # The end
 
-    async def _read_letters(self) -> None:
+    async def read_letters(self) -> None:
+        """Takes in what has come to the dead-letter topic."""
         if (DEAD, 0) in self.shadows.by_place:
             for number in PARTITIONS:
                 await self.written.read_letters(self.broker, self.shadows[DEAD, number], number)
@@ -428,7 +305,7 @@ class RandomRun:
     async def _finish(self) -> None:
         """Acknowledges all that is left, and compares."""
         while self._members:
-            self._look()
+            self.look()
             await self._end(self._members.pop(), has_vanished=False)
         member = await self._join()
         for _ in range(2_000):
@@ -437,7 +314,7 @@ class RandomRun:
             for token in list(self.shadows.leases):
                 place, *_ = self.shadows.leases[token]
                 for at in self.shadows[place].model.held_by(token):
-                    await self._settle(token, at, Cause.ACKNOWLEDGE)
+                    await self._answers.settle(token, at, Cause.ACKNOWLEDGE)
             told = await self.broker.group_progress("g")
             redriven = sum(one.redriven for one in self.broker.group_dead_letters("g"))
             if not redriven and not any(one.progress.lag for one in told):
