@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
@@ -14,9 +14,10 @@ from logbroker.broker.dead_letter_calls import DeadLetterCalls
 from logbroker.broker.dead_letter_view import DeadLetterView
 from logbroker.broker.dead_letters import DeadLetters
 from logbroker.broker.expiry import Expiry
-from logbroker.broker.explain import Explain, Explained
+from logbroker.broker.explain import Explain
 from logbroker.broker.fetch import Fetch, Fetched, FetchSpec
 from logbroker.broker.group_admin import GroupAdmin
+from logbroker.broker.group_calls import GroupCalls
 from logbroker.broker.groups import Groups
 from logbroker.broker.holds import Holds
 from logbroker.broker.housekeeping import keep_house
@@ -25,12 +26,12 @@ from logbroker.broker.leasing import Delivery, Leasing
 from logbroker.broker.loop_lag import LoopLag
 from logbroker.broker.member import Member
 from logbroker.broker.membership import Membership, MemberSpec
-from logbroker.broker.offsets import Commit, CommitResult, OffsetReset, Offsets
+from logbroker.broker.offsets import Offsets
 from logbroker.broker.parked_records import ParkedRecords
 from logbroker.broker.partitions import Partitions
 from logbroker.broker.produce import Appending, NewRecord, Produce
 from logbroker.broker.producer_ids import ProducerIds
-from logbroker.broker.progress_view import DeadLetterProgress, PartitionProgress, ProgressView
+from logbroker.broker.progress_view import ProgressView
 from logbroker.broker.redrive import RedriveJobs
 from logbroker.broker.response_room import ResponseRoom
 from logbroker.broker.settle import Settle, Settlement, SettleResult
@@ -39,9 +40,6 @@ from logbroker.broker.topics import Topics
 from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
 from logbroker.errors import LogbrokerError
-from logbroker.group.group import Group
-from logbroker.group.settings import GroupSettings
-from logbroker.group.start_position import Position
 from logbroker.record.batch import Batch
 from logbroker.record.receipt import Receipt
 from logbroker.storage.engine import Engine
@@ -92,13 +90,16 @@ class Broker:
         )
         """Joins and ends of Consume streams."""
         self._topics = Topics(coordinator, partitions, self.members, dead_letters)
-        self._beginning = beginning
         parked = ParkedRecords(groups)
-        self._explain = Explain(groups, self.members, parked)
-        self._offsets = Offsets(groups, beginning, self.members)
-        self._progress = ProgressView(groups, self.members, self._explain)
-        self.group_admin = GroupAdmin(groups, self.members, self._offsets, self._progress)
+        explain = Explain(groups, self.members, parked)
+        offsets = Offsets(groups, beginning, self.members)
+        self._progress = ProgressView(groups, self.members, explain)
+        self.group_admin = GroupAdmin(groups, self.members, offsets, self._progress)
         """Lists, changes and deletes groups; keeps house."""
+        self.groups = GroupCalls(
+            groups, self.members, beginning, self.group_admin, offsets, self._progress, explain
+        )
+        """What an operator does with groups."""
         self._dead_letters = dead_letters
         view = DeadLetterView(groups, self._produce, parked)
         self._redrives = RedriveJobs(groups, view, parked)
@@ -181,74 +182,6 @@ class Broker:
     ) -> int | None:
         """Looks a time up; see `Fetch.find_offset`."""
         return await self._fetch.find_offset(topic, topic_id, partition, timestamp_ms)
-
-    async def create_group(self, name: str, settings: GroupSettings) -> Group:
-        """Creates a group. AlreadyExistsError, InvalidError, ExhaustedError."""
-        self._groups.check()
-        return await self._beginning.create(name, settings)
-
-    def get_group(self, name: str) -> Group:
-        """Returns a group. NotFoundError."""
-        self._groups.check()
-        return self._groups.state.catalog.get(name)
-
-    def group_members(self, name: str) -> list[tuple[Member, list[tuple[str, int]]]]:
-        """Returns the members of a group, and what belongs to each in `partition` order."""
-        self._groups.check()
-        return [(one, self.members.ownership.owned_by(one)) for one in self.members.members(name)]
-
-    async def group_progress(self, name: str, topic: str = "") -> list[PartitionProgress]:
-        """Returns how far a group is; see `ProgressView.progress`."""
-        self._groups.check()
-        return await self._progress.progress(name, topic)
-
-    def group_dead_letters(self, name: str) -> list[DeadLetterProgress]:
-        """Returns what is parked of a group; see `ProgressView.dead_letters`."""
-        self._groups.check()
-        return self._progress.dead_letters(name)
-
-    async def list_groups(
-        self, page_size: int, page_token: str
-    ) -> tuple[list[tuple[Group, GroupStats]], str]:
-        """Lists groups in pages; see `GroupAdmin.list_page`."""
-        self._groups.check()
-        return await self.group_admin.list_page(page_size, page_token)
-
-    async def update_group(self, name: str, settings: GroupSettings) -> Group:
-        """Changes settings; see `GroupAdmin.update`."""
-        self._groups.check()
-        return await self.group_admin.update(name, settings)
-
-    async def delete_group(self, name: str, *, is_forced: bool = False) -> None:
-        """Deletes a group; see `GroupAdmin.delete`."""
-        self._groups.check()
-        await self.group_admin.delete(name, is_forced=is_forced)
-
-    async def commit_offsets(self, group: str, commits: Sequence[Commit]) -> list[CommitResult]:
-        """Settles all below offsets; see `Offsets.commit`."""
-        self._groups.check()
-        return await self._offsets.commit(group, commits)
-
-    async def reset_offsets(
-        self,
-        group: str,
-        topic: str,
-        partitions: Sequence[int],
-        to: Position,
-        *,
-        is_forced: bool = False,
-        is_dry_run: bool = False,
-    ) -> list[OffsetReset]:
-        """Moves a group; see `Offsets.reset`."""
-        self._groups.check()
-        return await self._offsets.reset(
-            group, topic, partitions, to, is_forced=is_forced, is_dry_run=is_dry_run
-        )
-
-    async def explain(self, group: str, topic: str, partition: int, offset: int) -> Explained:
-        """Says why a record is not delivered; see `Explain.explain`."""
-        self._groups.check()
-        return await self._explain.explain(group, topic, partition, offset)
 
     async def join(self, spec: MemberSpec) -> Member:
         """Returns a new member of a group; see `Membership.join`."""

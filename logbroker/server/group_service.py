@@ -21,16 +21,16 @@ from logbroker.wire.status import error_to_proto
 class GroupsOf(Protocol):
     """What this service asks of the broker."""
 
-    async def create_group(self, name: str, settings: GroupSettings) -> Group: ...
-    def get_group(self, name: str) -> Group: ...
-    def group_members(self, name: str) -> list[tuple[Member, list[tuple[str, int]]]]: ...
-    async def group_progress(self, name: str, topic: str) -> list[PartitionProgress]: ...
-    def group_dead_letters(self, name: str) -> list[DeadLetterProgress]: ...
-    async def list_groups(
+    async def create(self, name: str, settings: GroupSettings) -> Group: ...
+    def get(self, name: str) -> Group: ...
+    def members(self, name: str) -> list[tuple[Member, list[tuple[str, int]]]]: ...
+    async def progress(self, name: str, topic: str) -> list[PartitionProgress]: ...
+    def dead_letters(self, name: str) -> list[DeadLetterProgress]: ...
+    async def list_page(
         self, page_size: int, page_token: str
     ) -> tuple[list[tuple[Group, GroupStats]], str]: ...
-    async def update_group(self, name: str, settings: GroupSettings) -> Group: ...
-    async def delete_group(self, name: str, *, is_forced: bool) -> None: ...
+    async def update(self, name: str, settings: GroupSettings) -> Group: ...
+    async def delete(self, name: str, *, is_forced: bool) -> None: ...
     async def commit_offsets(self, group: str, commits: Sequence[Commit]) -> list[CommitResult]: ...
     async def reset_offsets(
         self,
@@ -56,16 +56,16 @@ class GroupService(GroupServiceServicer):
     async def CreateGroup(self, request: pb.CreateGroupRequest, context: Any) -> Any:
         """Creates a group."""
         settings = group_settings_of(request.settings)
-        group = await self._groups.create_group(request.group, settings)
+        group = await self._groups.create(request.group, settings)
         return pb.CreateGroupResponse(group=group_to_proto(group))
 
     async def GetGroup(self, request: pb.GetGroupRequest, context: Any) -> Any:
         """Returns a group, its members, and how far it is."""
-        group = self._groups.get_group(request.group)
-        progress = await self._groups.group_progress(request.group, "")
+        group = self._groups.get(request.group)
+        progress = await self._groups.progress(request.group, "")
         return pb.GetGroupResponse(
             group=group_to_proto(group),
-            members=[_member(*one) for one in self._groups.group_members(request.group)],
+            members=[_member(*one) for one in self._groups.members(request.group)],
             progress=map(_progress, progress),
             dead_letters=[
                 pb.DeadLetterProgress(
@@ -74,13 +74,13 @@ class GroupService(GroupServiceServicer):
                     parked_count=one.parked,
                     redriven_count=one.redriven,
                 )
-                for one in self._groups.group_dead_letters(request.group)
+                for one in self._groups.dead_letters(request.group)
             ],
         )
 
     async def ListGroups(self, request: pb.ListGroupsRequest, context: Any) -> Any:
         """Lists groups by name, in pages."""
-        found, token = await self._groups.list_groups(request.page_size, request.page_token)
+        found, token = await self._groups.list_page(request.page_size, request.page_token)
         summaries = [
             pb.GroupSummary(
                 group=group_to_proto(group),
@@ -96,14 +96,14 @@ class GroupService(GroupServiceServicer):
 
     async def UpdateGroup(self, request: pb.UpdateGroupRequest, context: Any) -> Any:
         """Changes settings."""
-        known = self._groups.get_group(request.group).settings
+        known = self._groups.get(request.group).settings
         settings = group_settings_of(request.settings, known)
-        group = await self._groups.update_group(request.group, settings)
+        group = await self._groups.update(request.group, settings)
         return pb.UpdateGroupResponse(group=group_to_proto(group))
 
     async def DeleteGroup(self, request: pb.DeleteGroupRequest, context: Any) -> Any:
         """Deletes a group and its progress."""
-        await self._groups.delete_group(request.group, is_forced=request.force)
+        await self._groups.delete(request.group, is_forced=request.force)
         return pb.DeleteGroupResponse()
 
     async def CommitOffsets(self, request: pb.CommitOffsetsRequest, context: Any) -> Any:
@@ -125,7 +125,7 @@ class GroupService(GroupServiceServicer):
 
     async def GetOffsets(self, request: pb.GetOffsetsRequest, context: Any) -> Any:
         """Returns committed offsets."""
-        progress = await self._groups.group_progress(request.group, request.topic)
+        progress = await self._groups.progress(request.group, request.topic)
         return pb.GetOffsetsResponse(progress=map(_progress, progress))
 
     async def ResetOffsets(self, request: pb.ResetOffsetsRequest, context: Any) -> Any:

@@ -69,7 +69,7 @@ async def serve_grpc(broker: Broker, config: ListenConfig, version: str) -> Asyn
     fetch = FetchService(broker, streams)
     consume = ConsumeService(broker, streams)
     server.add_generic_rpc_handlers((produce.handler(), fetch.handler(), consume.handler()))
-    groups, letters = GroupService(broker), DeadLetterService(broker.dead_letters)
+    groups, letters = GroupService(broker.groups), DeadLetterService(broker.dead_letters)
     add_DeadLetterServiceServicer_to_server(letters, server)  # type: ignore[no-untyped-call]  # generated
     add_GroupServiceServicer_to_server(groups, server)  # type: ignore[no-untyped-call]  # generated
     topics, about = TopicService(broker), BrokerService(broker, streams, version)

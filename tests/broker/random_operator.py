@@ -56,7 +56,7 @@ class RandomOperator:
         offset = self._run.random.randint(0, len(shadow.model.entries))
         to = Position(Start.OFFSET, offset)
         resetting = asyncio.ensure_future(
-            self._run.broker.reset_offsets("g", self._source, [number], to, is_forced=True)
+            self._run.broker.groups.reset_offsets("g", self._source, [number], to, is_forced=True)
         )
         await asyncio.sleep(0)
         shadow.reset(offset)
@@ -72,7 +72,9 @@ class RandomOperator:
         self._run.look()
         offset = self._run.random.randint(shadow.model.committed(), len(shadow.model.entries))
         committing = asyncio.ensure_future(
-            self._run.broker.commit_offsets("g", [Commit(self._source, "", number, offset, False)])
+            self._run.broker.groups.commit_offsets(
+                "g", [Commit(self._source, "", number, offset, False)]
+            )
         )
         await asyncio.sleep(0)
         shadow.commit(offset)

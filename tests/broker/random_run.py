@@ -315,8 +315,8 @@ class RandomRun:
                 place, *_ = self.shadows.leases[token]
                 for at in self.shadows[place].model.held_by(token):
                     await self._answers.settle(token, at, Cause.ACKNOWLEDGE)
-            told = await self.broker.group_progress("g")
-            redriven = sum(one.redriven for one in self.broker.group_dead_letters("g"))
+            told = await self.broker.groups.progress("g")
+            redriven = sum(one.redriven for one in self.broker.groups.dead_letters("g"))
             if not redriven and not any(one.progress.lag for one in told):
                 break
         else:

@@ -94,7 +94,7 @@ async def test_a_name_that_is_taken_leaves_the_record_where_it_is_until_it_is_fr
             with structlog.testing.capture_logs() as logs:
                 await clock.advance(20_000)
             assert [one["reason"] for one in logs if one["event"] == "leases not expired"]
-            [told] = await broker.group_progress("g")
+            [told] = await broker.groups.progress("g")
             assert (told.progress.lag, told.progress.dead_letters) == (2, 0)
             await broker.delete_topic(DEAD, "")
             await clock.advance(6_000)
@@ -137,7 +137,7 @@ async def test_a_group_that_is_deleted_leaves_its_dead_letters_in_their_topic():
             settling = asyncio.ensure_future(settle(broker, member, Cause.REJECT, token, 1, 2))
             await asyncio.sleep(0)
             assert broker._groups.letters, "settled, and not yet written"
-            await broker.delete_group("g", is_forced=True)
+            await broker.groups.delete("g", is_forced=True)
             assert [result.error for result in await settling] == [None]
         assert await values_of(broker, DEAD) == [b"0", b"1"]
         with pytest.raises(NotFoundError):
@@ -155,7 +155,7 @@ async def test_dead_letters_that_are_lost_with_their_group_are_told_of():
         async with member_on(broker) as member:
             await reject(broker, member, 0, 1)
             with structlog.testing.capture_logs() as logs:
-                await broker.delete_group("g", is_forced=True)
+                await broker.groups.delete("g", is_forced=True)
         [told] = [one for one in logs if one["log_level"] == "error"]
         assert (told["group"], told["count"]) == ("g", 1)
 
@@ -192,7 +192,7 @@ async def test_a_redrive_ends_with_the_topic_it_is_of():
         await broker.delete_topic(DEAD, "")
         await clock.advance(10_000)
         assert broker.dead_letters.list_redrives("g") == []
-        assert broker.group_dead_letters("g") == []
+        assert broker.groups.dead_letters("g") == []
     async with restarted(engine, clock) as broker:
         await clock.advance(10_000)
         assert broker.dead_letters.list_redrives("g") == []
@@ -226,12 +226,12 @@ async def delete_and_check(broker):
         states = ["key_unknown"] * 2
         while states == ["key_unknown"] * 2:
             await asyncio.sleep(0)
-            states = [(await broker.explain("g", "a", 0, at)).state for at in (2, 3)]
+            states = [(await broker.groups.explain("g", "a", 0, at)).state for at in (2, 3)]
         assert states == ["held"] * 2
         assert not coming.done()
         await broker.delete_topic(DEAD, "")
         assert (await coming).runs[0].first == 2
-        assert (await broker.explain("g", "a", 0, 3)).state == "held", (
+        assert (await broker.groups.explain("g", "a", 0, 3)).state == "held", (
             "its dead letter is still to be seen"
         )
 
@@ -245,11 +245,11 @@ async def test_of_a_topic_made_again_the_own_dead_letters_are_found_again_and_th
             if value == b"old":
                 await broker.delete_topic("a", "")
                 await broker.create_topic("a", 1, TopicSettings())
-        await broker.delete_group("g", is_forced=True)
+        await broker.groups.delete("g", is_forced=True)
         async with member_on(broker):
             found, _ = await broker.dead_letters.list_page(
                 LETTERS, with_resolved=False, page_size=0, page_token=""
             )
             assert [one.letter.reason for one in found] == ["new"]
-            assert [one.parked for one in broker.group_dead_letters("g")] == [1]
+            assert [one.parked for one in broker.groups.dead_letters("g")] == [1]
         assert await values_of(broker, DEAD) == [b"old", b"new"], "still there to be read"

@@ -213,7 +213,7 @@ async def test_dead_letters_that_wait_do_not_keep_the_journal_long_and_outlive_i
             await settle(broker, member, Cause.REJECT, token, 3, 4, reason="second")
         for offset in range(1, 5):
             for _ in range(400):
-                await broker.commit_offsets("h", [Commit("a", "", 0, offset, False)])
+                await broker.groups.commit_offsets("h", [Commit("a", "", 0, offset, False)])
         await clock.advance(0)
         bounds = engine._logs["__groups", 0].bounds()
         assert bounds.log_start_offset > 0, "it was shortened"

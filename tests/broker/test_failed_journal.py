@@ -37,17 +37,17 @@ async def broker_in(data_dir, disk):
 
 
 VERBS = {
-    "create_group": lambda it: it.create_group("h", GroupSettings()),
-    "get_group": lambda it: it.get_group("g"),
-    "group_members": lambda it: it.group_members("g"),
-    "group_progress": lambda it: it.group_progress("g"),
-    "group_dead_letters": lambda it: it.group_dead_letters("g"),
-    "list_groups": lambda it: it.list_groups(0, ""),
-    "update_group": lambda it: it.update_group("g", GroupSettings(lease_ms=1_000)),
-    "delete_group": lambda it: it.delete_group("g", is_forced=True),
-    "commit_offsets": lambda it: it.commit_offsets("g", [Commit("a", "", 0, 1, False)]),
-    "reset_offsets": lambda it: it.reset_offsets("g", "a", [], Position(Start.EARLIEST)),
-    "explain": lambda it: it.explain("g", "a", 0, 0),
+    "create_group": lambda it: it.groups.create("h", GroupSettings()),
+    "get_group": lambda it: it.groups.get("g"),
+    "group_members": lambda it: it.groups.members("g"),
+    "group_progress": lambda it: it.groups.progress("g"),
+    "group_dead_letters": lambda it: it.groups.dead_letters("g"),
+    "list_groups": lambda it: it.groups.list_page(0, ""),
+    "update_group": lambda it: it.groups.update("g", GroupSettings(lease_ms=1_000)),
+    "delete_group": lambda it: it.groups.delete("g", is_forced=True),
+    "commit_offsets": lambda it: it.groups.commit_offsets("g", [Commit("a", "", 0, 1, False)]),
+    "reset_offsets": lambda it: it.groups.reset_offsets("g", "a", [], Position(Start.EARLIEST)),
+    "explain": lambda it: it.groups.explain("g", "a", 0, 0),
     "join": lambda it: it.join(MemberSpec(group="g", topics=("a",))),
     "lease": lambda it: it.lease(LeaseSpec(group="g", topics=("a",))),
     "settle": lambda it: it.settle("g", [Settlement(1, 0, 1, Cause.ACKNOWLEDGE)]),
@@ -125,7 +125,7 @@ async def test_a_delivery_that_could_not_be_journaled_at_once_is_counted_after_a
     async with broker_in(tmp_path, disk) as broker:
         await broker.create_topic("a", 1, TopicSettings())
         await broker.produce("a", "", 0, batch_of(b"v"))
-        await broker.create_group("g", GroupSettings(order=Order.NONE))
+        await broker.groups.create("g", GroupSettings(order=Order.NONE))
         deliveries = []
         for cause in (Cause.RELEASE, Cause.RELEASE, Cause.RETRY):
             deliveries.append(await broker.lease(spec))
@@ -162,7 +162,7 @@ async def test_an_answer_that_changes_nothing_waits_for_what_it_rests_on():
             settle(broker, member, Cause.ACKNOWLEDGE, token, 0, 3),
             settle(broker, member, Cause.RETRY, token, 0, 3),
             settle(broker, member, Cause.ACKNOWLEDGE, token + 7, 0, 3),
-            broker.commit_offsets("g", [Commit("a", "", 0, 2, True)]),
+            broker.groups.commit_offsets("g", [Commit("a", "", 0, 2, True)]),
         ]
         others = [asyncio.ensure_future(call) for call in calls]
         await clock.advance(0)
@@ -190,7 +190,7 @@ async def test_an_answer_that_rests_on_what_the_disk_lost_is_none():
         for answer in answers:
             [result] = await answer
             assert result.error.reason == "STORAGE_FAILED"
-        assert await reason_of(lambda: broker.get_group("g")) == "STORAGE_FAILED"
+        assert await reason_of(lambda: broker.groups.get("g")) == "STORAGE_FAILED"
         await clock.advance(60_000)
         assert broker.stats().failed_journals == ("__groups",)
 
@@ -221,7 +221,7 @@ async def test_members_that_leave_a_group_that_has_failed_do_no_harm(order):
         members = [await broker.join(spec) for _ in range(3)]
         await next_delivery(broker, members[0])
         engine.journal.fail()
-        [refused] = await broker.commit_offsets("h", [Commit("a", "", 0, 1, False)])
+        [refused] = await broker.groups.commit_offsets("h", [Commit("a", "", 0, 1, False)])
         assert refused.error.reason == "STORAGE_FAILED"
         for member in members:
             assert await reason_of(member.next) == "STORAGE_FAILED"

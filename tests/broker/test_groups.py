@@ -27,14 +27,14 @@ async def test_the_journal_stays_short_and_a_start_knows_the_last_commit():
         for _ in range(10):
             await broker.produce("a", "", 0, batch_of(*[b"v"] * 1_000))
         for offset in range(1, 10_001):
-            await broker.commit_offsets("g", [Commit("a", "", 0, offset, False)])
+            await broker.groups.commit_offsets("g", [Commit("a", "", 0, offset, False)])
         engine = broker.engine
     [journal] = [one for one in engine.partitions() if one.topic == "__groups"]
     log = engine._logs[journal.topic, 0]
     bounds = log.bounds()
     assert bounds.high_watermark - bounds.log_start_offset < 2_000
     async with broker_on(engine.reopened(), clock) as broker:
-        [told] = await broker.group_progress("g")
+        [told] = await broker.groups.progress("g")
         assert told.progress.committed == 10_000
 
 
@@ -50,7 +50,7 @@ async def test_many_events_in_one_turn_are_one_snapshot():
 
         journal.snapshot = noting
         for offset in range(1, 5_001):  # no turn of the loop lies between them
-            await broker.commit_offsets("g", [Commit("a", "", 0, offset, False)])
+            await broker.groups.commit_offsets("g", [Commit("a", "", 0, offset, False)])
         await broker.clock.advance(0)
         assert len(written) == 1
 
@@ -182,7 +182,7 @@ async def test_what_lies_behind_a_dead_letter_of_its_key_waits_until_that_is_res
             assert [(run.first, run.end) for run in found.runs] == [(0, 1), (2, 3)]
             await settle(broker, member, Cause.ACKNOWLEDGE, found.token, 2, 3)
             await settle(broker, member, Cause.REJECT, found.token, 0, 1)
-            assert (await broker.explain("g", "a", 0, 1)).state == "held"
+            assert (await broker.groups.explain("g", "a", 0, 1)).state == "held"
             await broker.dead_letters.start_redrive(LETTERS)
             found = await next_delivery(broker, member)
             assert (found.dead_letter_topic, found.runs[0].first) == ("a.g.dlq", 0)
@@ -200,10 +200,10 @@ async def test_a_discarded_dead_letter_holds_nothing_any_more_also_after_a_resta
         async with member_on(broker, settings=settings) as member:
             token, *_ = await delivered(broker, member)
             await settle(broker, member, Cause.REJECT, token, 0, 1)
-            assert (await broker.explain("g", "a", 0, 1)).state == "held"
+            assert (await broker.groups.explain("g", "a", 0, 1)).state == "held"
     async with broker_on(engine.reopened(), clock) as broker, member_on(broker) as member:
         await clock.advance(200)
-        assert (await broker.explain("g", "a", 0, 1)).state == "held"
+        assert (await broker.groups.explain("g", "a", 0, 1)).state == "held"
         assert await broker.dead_letters.resolve(LETTERS, is_discard=True) == 1
         found = await next_delivery(broker, member)
         assert found.runs[0].first == 1

@@ -148,7 +148,7 @@ async def test_keys_that_cannot_be_read_are_passed_over_though_their_records_are
         await acknowledge(member, token, 1, 3)
         await broker.leave(member, has_vanished=False)
         settings = GroupSettings(order=Order.KEY, max_unsettled=2)
-        await broker.update_group("g", settings)
+        await broker.groups.update("g", settings)
         [log] = [log for key, log in broker.engine._logs.items() if key[0] == "a"]
         reads, read = [], log.read
 
@@ -179,7 +179,9 @@ async def test_a_group_reset_while_keys_are_read_begins_where_it_was_reset_to(is
         async def reset_meanwhile(offset, size):
             reads.append(offset)
             if len(reads) == 1:
-                await broker.reset_offsets("g", "a", [], Position(Start.EARLIEST), is_forced=True)
+                await broker.groups.reset_offsets(
+                    "g", "a", [], Position(Start.EARLIEST), is_forced=True
+                )
             if is_damaged and offset == 2:
                 raise DataLossError("DAMAGED_BATCH", "bad", offset=2, next_offset=4)
             return await read(offset, size)

@@ -39,7 +39,7 @@ async def dead_letters(broker, member, count, value, *, at_once=100):
 async def explained(broker, offset):
     """Returns what is said of a record, and how much was read for that."""
     total = reading(broker)
-    return await broker.explain("g", "a", 0, offset), total[0]
+    return await broker.groups.explain("g", "a", 0, offset), total[0]
 
 
 @pytest.mark.parametrize("at_once", [1, 20], ids=["alone", "in batches"])

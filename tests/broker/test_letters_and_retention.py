@@ -183,7 +183,7 @@ async def test_an_unused_group_is_not_forgotten_before_its_dead_letters_are_writ
             await broker.group_admin.keep_house()
             files.clock.step_wall(8 * DAY_MS)
         with pytest.raises(NotFoundError):
-            broker.get_group("g")
+            broker.groups.get("g")
 
 
 async def test_who_deletes_a_topic_waits_until_its_dead_letters_are_written(tmp_path):
@@ -230,6 +230,6 @@ async def test_what_retention_took_before_it_was_given_up_has_expired_and_is_no_
             await broker.produce("a", "", 0, batch_of(b"1"))
             token, first, end = await delivered(broker, member)
             assert (first, end) == (1, 2), "it goes on"
-        [found] = await broker.group_progress("g")
+        [found] = await broker.groups.progress("g")
         counters = found.progress
         assert (counters.expired_unsettled, counters.dead_letters) == (1, 0)

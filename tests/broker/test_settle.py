@@ -117,7 +117,7 @@ async def test_each_answer_of_a_run_has_its_own_result():
         assert isinstance(results[2].error, ConflictError)
         assert isinstance(results[5].error, InvalidError)
         assert await values_of(broker, "a.g.dlq") == [b"7"]
-        [told] = [one for one in await broker.group_progress("g") if one.topic == "a"]
+        [told] = [one for one in await broker.groups.progress("g") if one.topic == "a"]
         assert (told.progress.committed, told.progress.waiting) == (2, 1)
 
 
@@ -132,7 +132,7 @@ async def test_in_partition_order_a_failure_takes_back_what_is_answered_behind_i
             ],
         )
         assert reasons(results) == [None, None, None, "LEASE_LOST", "LEASE_LOST"]
-        [told] = await broker.group_progress("g")
+        [told] = await broker.groups.progress("g")
         assert told.progress.committed == 1
 
 

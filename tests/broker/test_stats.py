@@ -71,7 +71,7 @@ async def test_the_stats_of_a_group_tell_how_it_is_and_what_it_has_failed_at():
         wanted = DeadLetterFilter(group="g", topic="a")
         await broker.dead_letters.resolve(wanted, is_discard=True)
         for offset in (10, 0):
-            await broker.commit_offsets("g", [Commit("a", "", 0, offset, False)])
+            await broker.groups.commit_offsets("g", [Commit("a", "", 0, offset, False)])
         [again] = await broker.group_stats()
         assert (again.parked_count, again.discarded_count, again.reset_count) == (0, 1, 1)
         assert again.lag == 13
@@ -91,12 +91,12 @@ async def test_a_record_that_blocks_its_partition_is_told_as_blocked():
 async def test_groups_are_counted_all_and_told_of_one_by_one_up_to_a_limit(monkeypatch):
     async with topic_on() as broker:
         for name in ("d", "b", "c", "a"):
-            await broker.create_group(name, GroupSettings())
+            await broker.groups.create(name, GroupSettings())
         assert [one.group for one in await broker.group_stats()] == ["a", "b", "c", "d"]
         monkeypatch.setattr(group_admin, "GROUPS_IN_STATS", 3)
         assert [one.group for one in await broker.group_stats()] == ["a", "b", "c"]
         assert broker.stats().group_count == 4
-        await broker.delete_group("a")
+        await broker.groups.delete("a")
         assert [one.group for one in await broker.group_stats()] == ["b", "c", "d"]
 
 
@@ -110,5 +110,5 @@ async def test_what_is_remembered_of_ages_does_not_outlive_groups():
             await broker.leave(member, has_vanished=False)
             [stats] = await broker.group_stats()
             assert stats.lag == 4
-            await broker.delete_group(group, is_forced=True)
+            await broker.groups.delete(group, is_forced=True)
         assert len(broker._progress._append_times) <= 3 * 4

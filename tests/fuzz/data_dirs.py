@@ -58,7 +58,7 @@ class Place:
                 value = b"%d:" % number + b"." * 100
                 self.values[number] = value
                 await broker.publish(TOPIC, "", [_record(value, b"k%d" % (number % 5))], 0)
-            await broker.create_group(GROUP, GroupSettings())
+            await broker.groups.create(GROUP, GroupSettings())
             await _give_up_some(broker)
             shutil.copytree(self.root / "stopped", self.root / "killed")
 
@@ -151,8 +151,8 @@ async def _look_at(broker: Broker) -> None:
         broker.partition_statuses(topic)
         for partition in range(topic.partition_count):
             await _read(broker, topic.topic, partition)
-    for group, _ in (await broker.list_groups(0, ""))[0]:
-        await _tried(broker.group_progress(group.group))
+    for group, _ in (await broker.groups.list_page(0, ""))[0]:
+        await _tried(broker.groups.progress(group.group))
         await _tried(_letters(broker))
         await _tried(broker.lease(LeaseSpec(group=group.group, topics=(TOPIC,), max_records=9)))
     await _tried(broker.create_topic("another", 1, TopicSettings()))

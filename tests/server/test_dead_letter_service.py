@@ -283,7 +283,7 @@ async def test_what_fails_in_a_dead_letter_topic_stays_parked_there():
             await reader.settle(await reader.delivery(), REJECT, reason="no")
             topics = {topic.topic for topic in calls.broker.list_topics(0, "")[0]}
             assert topics == {"a", "a.g.dlq"}
-            [told] = await calls.broker.group_progress("h")
+            [told] = await calls.broker.groups.progress("h")
             assert told.progress.parked == 1
         own = await member_of_own_dead_letters(calls)
         assert await refusal(own) == ("INVALID_ARGUMENT", "INVALID_ARGUMENT")
