@@ -56,7 +56,8 @@ class LiveGroup:
         self._by_place: dict[TopicPartition, list[LedgerId]] = {}
         self._places: dict[LedgerId, TopicPartition] = {}
         """The same, the other way round."""
-        self._with_suspects: set[LedgerId] = set()
+        self._with_suspects: dict[LedgerId, None] = {}
+        """In the order in which they had one: a set of them would be in another at each start."""
         self._ledger_ids: dict[int, LedgerId] = {}
         """By token."""
         self._prune_at = FEW_TOKENS
@@ -81,7 +82,7 @@ class LiveGroup:
             self._by_place.setdefault(place, []).append(ledger_id)
             ledger = self._state.get(ledger_id)
             if ledger and ledger.state.suspects:
-                self._with_suspects.add(ledger_id)
+                self._with_suspects[ledger_id] = None
 
     def ledger_of(self, token: int) -> LedgerId | None:
         """Returns where a lease is, or was not too long ago."""
@@ -123,7 +124,7 @@ class LiveGroup:
         """Tells those whose ledger this is that there may be something."""
         ledger = self._state.get(ledger_id)
         if ledger and ledger.state.suspects:
-            self._with_suspects.add(ledger_id)
+            self._with_suspects[ledger_id] = None
         if self.order is Order.PARTITION:
             owner = self.owner_of(ledger_id)
             if owner is not None:
@@ -158,7 +159,7 @@ class LiveGroup:
         for ledger_id in list(self._with_suspects):
             ledger = self._state.get(ledger_id)
             if not ledger or not ledger.state.marks:
-                self._with_suspects.discard(ledger_id)
+                del self._with_suspects[ledger_id]
             elif (
                 ledger.state.suspects
                 and self.may_take(holding, ledger_id)
