@@ -208,7 +208,9 @@ class Groups:
             self.journal.shorten_soon(self._known)
         if tried:
             self.on_letter()
-            return asyncio.gather(done, *tried)
+            all_done = asyncio.gather(done, *tried)
+            all_done.add_done_callback(_seen)  # the journal says why; not all callers wait
+            return all_done
         return done
 
     def commit_in(
@@ -303,3 +305,8 @@ class Groups:
             await self._reserve_tokens()
         except LogbrokerError as error:
             log.warning("tokens not reserved", reason=error.reason)
+
+
+def _seen(done: "Future[Any]") -> None:
+    if not done.cancelled():
+        done.exception()

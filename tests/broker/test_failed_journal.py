@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import inspect
 from contextlib import asynccontextmanager
 
@@ -15,6 +16,7 @@ from logbroker.broker.offsets import Commit
 from logbroker.broker.settle import Settlement
 from logbroker.errors import UnavailableError
 from logbroker.group.record_state import Cause
+from logbroker.group.retry_policy import RetryPolicy
 from logbroker.group.settings import GroupSettings, Order, Start
 from logbroker.group.start_position import Position
 from logbroker.testing.clock import ManualClock
@@ -175,6 +177,26 @@ async def test_an_answer_that_changes_nothing_waits_for_what_it_rests_on():
         assert (again.error, again.committed) == (None, 3)
         assert [one.error.reason for one in (late, never)] == ["LEASE_LOST"] * 2
         assert (automatic.error, automatic.committed) == (None, 3)
+
+
+async def test_nothing_is_left_unsaid_when_the_disk_loses_what_a_record_was_given_up_by():
+    """Nobody waits for what an expired lease becomes; asyncio told of it, with a traceback."""
+    clock, unsaid = ManualClock(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unsaid.append(context))
+    engine = PausedEngine(clock)
+    async with topic_on(engine, clock) as broker:
+        once = GroupSettings(retry=RetryPolicy(max_failures=1), lease_ms=1_000)
+        await broker.groups.create("g", once)
+        await broker.produce("a", "", 0, batch_of(b"given up", b"lost"))
+        async with member_on(broker) as member:
+            token, *_ = await delivered(broker, member)
+            await settle(broker, member, Cause.REJECT, token, 0, 1)
+            engine.journal.is_paused = True
+            await clock.advance(1_001)
+            engine.journal.fail()
+            await clock.advance(0)
+            gc.collect()
+    assert not unsaid
 
 
 async def test_an_answer_that_rests_on_what_the_disk_lost_is_none():
