@@ -1,8 +1,10 @@
 """`consume`: records of topics as a member of a group, settled once they are printed."""
 
+import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 import typer
@@ -27,6 +29,8 @@ from logbroker.topic.names import check_name
 
 Show = Callable[[Sequence[Delivered]], None]
 
+INTERRUPTED_MS = 1_000
+"""How long the broker has to answer after Ctrl-C; a second one ends at once."""
 OUTSTANDING_RECORDS = 20_000
 """How many records may be delivered and not settled yet."""
 HELD_RECORDS = 1_000_000
@@ -85,7 +89,8 @@ def consume(
     """Print records as a member of a group, and settle each once it is printed.
 
     Without --follow it ends when everything there was has been delivered to the group. In
-    the orders `partition` and `key` that includes what waits to be tried again.
+    the orders `partition` and `key` that includes what waits to be tried again. Ctrl-C gives back
+    what is not settled; a second one does not wait for that.
     """
     place = None if start is None else place_now(start)
     say_zone("--from", start, place)
@@ -106,7 +111,7 @@ def consume(
             client_id=client_id,
             max_outstanding_records=min(limit or most, most),
         )
-        async with consumer:
+        async with _joined(consumer):
             if output is Output.TABLE and sys.stdout.isatty() and not raw and not template:
                 write(DELIVERED_TITLES + "\n")
             if no_settle:
@@ -116,6 +121,19 @@ def consume(
                 await _print_settled(consumer, show, limit)
 
     call(server, output, verb)
+
+
+@asynccontextmanager
+async def _joined(consumer: Consumer) -> AsyncIterator[None]:
+    """Joins its group, and leaves it; after Ctrl-C it waits less long for a silent broker."""
+    try:
+        await consumer.open()
+        yield
+    except asyncio.CancelledError:
+        await consumer.close(timeout_ms=INTERRUPTED_MS)
+        raise
+    finally:
+        await consumer.close()
 
 
 async def _print_settled(consumer: Consumer, show: Show, limit: int | None) -> None:

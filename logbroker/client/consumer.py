@@ -34,7 +34,7 @@ from logbroker.client.delivered import Delivered, DeliveredBatch, Run
 from logbroker.client.forks import tell_of_forks
 from logbroker.client.handed_out import HandedOut, place_of, ranges_of
 from logbroker.client.lease import Lease
-from logbroker.client.membership import Membership
+from logbroker.client.membership import LEAVE_MS, Membership
 from logbroker.client.prefetched import Prefetched
 from logbroker.client.settlements import PendingSettlement, Turn
 from logbroker.client.topics import get_topic
@@ -90,10 +90,11 @@ class Consumer:
                 self._partitions |= {TopicPartition(name, number) for number in numbers}
         return self
 
-    async def close(self) -> None:
+    async def close(self, timeout_ms: int = LEAVE_MS) -> None:
         """Settles what counts as done, gives back the rest, and leaves the group.
 
-        Cancelled meanwhile, it goes on in the background; closing again waits for that.
+        It waits no longer than `timeout_ms` for the broker. Cancelled meanwhile, it goes on in the
+        background; closing again waits for that.
         """
         if not self._is_closed:
             self._is_closed = True
@@ -102,7 +103,7 @@ class Consumer:
             self._handed_out.put_away()
             self._prefetched.clear()
             self.wake()
-        await self._member.leave()
+        await self._member.leave(timeout_ms)
 
     # Settling
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from grpc.aio import EOF, AioRpcError, StreamStreamCall
+from grpc.aio import InternalError as RefusedByGrpc
 
 from logbroker.client.audience import Audience, TopicPartition
 from logbroker.client.connection import Connection
@@ -84,6 +85,7 @@ class Membership:
         self._is_urgent = False
         """What came last is large, or came before: then the broker may have to wait for us."""
         self._has_joined = asyncio.Event()
+        self._has_stream = False
         self._is_leaving = False
         self._attempt = 0
         self._join_by_ms = 0
@@ -102,15 +104,19 @@ class Membership:
         if self.failure is not None:
             raise self.failure.again()
 
-    async def leave(self) -> None:
-        """Sends what is answered, releases the rest, and ends: within LEAVE_MS."""
+    async def leave(self, timeout_ms: int = LEAVE_MS) -> None:
+        """Sends what is answered, releases the rest, and ends: within `timeout_ms`.
+
+        At once where it has lost its stream, and with it all that it held.
+        """
         self._is_leaving = True
         self.outbox.hurry()
         self._wake.set()
         if self._task is None or self.failure is not None:
             return
-        with suppress(TimeoutError):
-            await self._clock.wait_for(asyncio.wait({self._task}), LEAVE_MS)
+        if self._has_stream or not self._has_joined.is_set():
+            with suppress(TimeoutError):
+                await self._clock.wait_for(asyncio.wait({self._task}), timeout_ms)
         await self.end()
 
     async def end(self) -> None:
@@ -165,6 +171,7 @@ class Membership:
             call = self._connection.open_stream("ConsumeService/Consume", read_consume_response)
         except LogbrokerError as error:
             return error
+        self._has_stream = True
         writing = asyncio.create_task(self._write(call), name="member's answers")
         reading = asyncio.create_task(self._read(call), name="member's deliveries")
         try:
@@ -173,6 +180,7 @@ class Membership:
                 writing.result()
             return await reading
         finally:
+            self._has_stream = False
             call.cancel()
             for task in (writing, reading):
                 task.cancel()
@@ -204,7 +212,7 @@ class Membership:
                 if request.HasField("leave"):
                     await call.done_writing()
                     return
-        except (AioRpcError, asyncio.InvalidStateError):
+        except (AioRpcError, RefusedByGrpc, asyncio.InvalidStateError):
             return  # the reader knows why
 
     def _next_request(self) -> pb.ConsumeRequest | None:

@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from logbroker.client.membership import LEAVE_MS
 from logbroker.testing.running_broker import BrokerProcess
 
 pytestmark = pytest.mark.slow
@@ -183,3 +185,23 @@ def test_damaged_records_are_named_with_the_good_offset_behind_them(tmp_path: Pa
         ran = logbroker("fetch", "hurt", "--raw", "--skip-damage", "--server", broker.address)
         assert (ran.returncode, ran.stdout) == (0, b"first\nthird\n")
         assert ran.stderr.endswith(b"warning: left out for damage: 1 record\n")
+
+
+def test_an_interrupted_consumer_does_not_wait_long_for_a_broker_that_hangs(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data") as broker:
+        logbroker("topic", "create", "followed", LOGBROKER_SERVER=broker.address)
+        logbroker("produce", "followed", stdin=b"line\n", LOGBROKER_SERVER=broker.address)
+        command = [sys.executable, "-m", "logbroker", "consume", "followed", "--group", "g"]
+        with subprocess.Popen(
+            [*command, "--follow", "--server", broker.address], stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout
+            assert b"line" in process.stdout.readline()
+            broker.send(signal.SIGSTOP)
+            process.send_signal(signal.SIGINT)
+            begun = time.monotonic()
+            try:
+                assert process.wait() == 130
+                assert time.monotonic() - begun < LEAVE_MS / 1_000
+            finally:
+                broker.send(signal.SIGCONT)
