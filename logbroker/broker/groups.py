@@ -275,10 +275,10 @@ class Groups:
             try:
                 start, end, _ = self.partition(ledger_id).log.bounds()
                 events_here = decide_lost_tail(ledger, start, end)
-            except NotFoundError:  # it could not be opened
-                continue
             except OffsetOutOfRangeError as error:
                 log.error("group is ahead of its log", ledger=ledger_id, error=str(error))
+                continue
+            except LogbrokerError:  # it could not be opened, which was said
                 continue
             if events_here:
                 decided += [InLedger(ledger_id, event) for event in events_here]

@@ -4,10 +4,12 @@ import pytest
 from cases.data_dirs import open_broker_on
 
 from logbroker.errors import UnavailableError
+from logbroker.group.record_state import Cause
 from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 
 from .brokers import batch_of, values_of
+from .grouped import delivered, member_on, settle
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +85,23 @@ async def test_a_damaged_partition_is_unavailable_and_the_others_serve(tmp_path)
         assert [status.failure for status in statuses] == ["", "TOPIC_DAMAGED", ""]
         assert broker.stats().damaged_topics == ("a",)
     assert [path for path in files_of(tmp_path) if path.parent.name == "1"] == kept
+
+
+async def test_a_broker_starts_although_a_group_reads_a_partition_that_is_damaged(tmp_path):
+    clock = ManualClock()
+    async with open_broker_on(tmp_path, clock) as broker:
+        broker.clock = clock
+        await broker.create_topic("a", 3, TopicSettings())
+        await broker.produce("a", "", 0, batch_of(b"x"))
+        async with member_on(broker) as member:
+            token, first, end = await delivered(broker, member)
+            await settle(broker, member, Cause.ACKNOWLEDGE, token, first, end)
+    (tmp_path / "topics/a/1/checkpoint").write_bytes(b"noise")
+    async with broker_in(tmp_path) as broker:
+        assert await values_of(broker) == [b"x"]
+        assert [one.group for one in await broker.group_stats()] == ["g"]
+        progress = {one.partition: one.progress for one in await broker.groups.progress("g")}
+        assert progress[0].committed == 1
 
 
 async def test_a_topic_with_a_damaged_partition_can_be_deleted_and_made_again(tmp_path):
