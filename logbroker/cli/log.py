@@ -1,4 +1,4 @@
-"""`log dump|verify|repair`: any file in a data directory, offline.
+"""`log dump|verify|repair|lost`: any file in a data directory, offline.
 
 FILE    a .log, .index, .timeindex or checkpoint file, or a directory of them
 """
@@ -10,6 +10,7 @@ import typer
 
 from logbroker.cli.command import OutputOption
 from logbroker.cli.log_files import FilesArgument, PartitionOption, TopicIdOption, owned_files
+from logbroker.cli.log_lost import lost_topics
 from logbroker.cli.log_repair import repair_files
 from logbroker.cli.moment import show_time
 from logbroker.cli.output import FAILED, Output, counted, write, write_fields, write_json
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 
 app.command("repair")(repair_files)
+app.command("lost")(lost_topics)
 
 
 @app.command()

@@ -97,14 +97,10 @@ class Journal:
             while at < len(run.batches):
                 batch = Batch.decode(run.batches, self._seed, at)
                 at += batch.header.size_bytes
-                records = decode_records(batch)
-                if records[0].key == SNAPSHOT_KEY:
-                    events = []
-                    self._since_snapshot, self._snapshot_size = 0, len(records)
-                    records = records[1:]
+                if take_in(batch, events):
+                    self._since_snapshot, self._snapshot_size = 0, len(events) + 1
                 else:
-                    self._since_snapshot += len(records)
-                events += [record.value or b"" for record in records]
+                    self._since_snapshot += batch.header.record_count
             offset = run.next_offset
         return events
 
@@ -132,3 +128,13 @@ class Journal:
             await self._log.trim((await appended).header.base_offset)
         finally:
             self._look()
+
+
+def take_in(batch: Batch, events: list[bytes]) -> bool:
+    """Replays one batch on the events before it; returns whether it is a snapshot of them all."""
+    records = decode_records(batch)
+    is_snapshot = records[0].key == SNAPSHOT_KEY
+    if is_snapshot:
+        events.clear()
+    events += [record.value or b"" for record in records[is_snapshot:]]
+    return is_snapshot

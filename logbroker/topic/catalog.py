@@ -193,7 +193,7 @@ class TopicCatalog:
         if name in self.damaged_topics:
             message = (
                 f"the files of topic {name!r} are there, but its settings are lost; "
-                "move its directory away, or restore the journal of topics"
+                "stop the broker and see: logbroker log lost DATA_DIR"
             )
             raise UnavailableError("TOPIC_DAMAGED", message, topic=name)
 

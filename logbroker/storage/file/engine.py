@@ -97,7 +97,7 @@ class FileEngine:
             disk.make_directory(data_dir / paths.TRASH)
             disk.sync_directory(data_dir)  # they may be there, and their names not durable
             engine = cls(config, clock, disk, threads, lock, was_clean=was_clean)
-            engine._places |= await engine._machine.threads.run(_places, disk, data_dir)
+            engine._places |= await engine._machine.threads.run(places_in, disk, data_dir)
             await engine._machine.threads.run(_empty_trash, disk, data_dir / paths.TRASH)
         except LogbrokerError:
             disk.close(lock)
@@ -267,7 +267,8 @@ def _take_clean_marker(disk: Disk, data_dir: Path) -> bool:
     return was_clean
 
 
-def _places(disk: Disk, data_dir: Path) -> dict[Key, Place]:
+def places_in(disk: Disk, data_dir: Path) -> dict[Key, Place]:
+    """Returns the partitions that lie in a data directory, also of topics nobody remembers."""
     places = {}
     for topic in disk.names(data_dir / paths.TOPICS):
         for name in disk.names(data_dir / paths.TOPICS / topic):

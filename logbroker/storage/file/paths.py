@@ -4,6 +4,7 @@
     scrub                                        how far the scrub has come
     topics/<topic>/<partition>/checkpoint
     topics/<topic>/<partition>/<base offset, 20 digits>.log .index .timeindex
+    lost/<topic>/                                topics an operator has put aside
     trash/<random name>/                         deleted partitions, until they are unlinked
 
 A name with `.tmp` at its end is a file that was not finished.
@@ -17,7 +18,7 @@ from logbroker.limits import NAME_CHARS
 from logbroker.record.partition_id import PartitionId
 
 LOCK, CLEAN, TOPICS, TRASH, CHECKPOINT = "lock", "clean", "topics", "trash", "checkpoint"
-SCRUB = "scrub"
+SCRUB, LOST = "scrub", "lost"
 LOG, INDEX, TIME_INDEX, TMP = ".log", ".index", ".timeindex", ".tmp"
 INTERNAL = "__"
 
