@@ -9,7 +9,8 @@ import pytest
 
 from logbroker.config import StorageConfig
 from logbroker.storage.file.engine import FileEngine
-from logbroker.testing.engine_contract import CONTRACT, Harness
+from logbroker.testing.engine_contract import CONTRACT
+from logbroker.testing.engine_harness import Harness
 
 from .disk import SimulatedDisk
 from .platter import Platter

@@ -12,7 +12,7 @@ from logbroker.config import LogConfig, StorageConfig
 from logbroker.errors import UnavailableError
 from logbroker.storage.file.engine import FileEngine
 from logbroker.testing.clock import ManualClock
-from logbroker.testing.engine_contract import PARTITION, batch_of, values_from
+from logbroker.testing.engine_harness import PARTITION, batch_of, values_from
 
 from .disk import Fault, SimulatedDisk
 from .platter import Platter
