@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import grpc
 
-from logbroker.client import Client
+from logbroker.client import Client, Consumer, Delivered
 from logbroker.errors import ConflictError
 from logbroker.record.batch import Batch
 from logbroker.record.columns import Columns, encode_batch
@@ -190,3 +190,21 @@ async def fake_group(
             yield group, client
     finally:
         await server.stop(None)
+
+
+def values(count: int, first: int = 0) -> list[bytes]:
+    """Returns values that are numbers, from `first` on."""
+    return [b"%d" % number for number in range(first, first + count)]
+
+
+async def take(consumer: Consumer, count: int) -> list[Delivered]:
+    """Returns the next records of a consumer."""
+    return [await anext(consumer) for _ in range(count)]
+
+
+def all_requests(member) -> list[pb.ConsumeRequest]:
+    """Returns what the member has said and nobody has looked at."""
+    found = []
+    while not member.requests.empty():
+        found.append(member.requests.get_nowait())
+    return found

@@ -9,8 +9,8 @@ from random import Random
 import grpc
 import pytest
 
-from client.fake_group import TOPIC_ID, fake_group, stored
-from logbroker.client import Client, Delivered
+from client.fake_group import TOPIC_ID, fake_group, stored, take, values
+from logbroker.client import Client
 from logbroker.errors import (
     ConflictError,
     InvalidError,
@@ -24,14 +24,6 @@ from logbroker.record.record import Header, Record
 from logbroker.testing.clock import ManualClock
 from logbroker.v1 import consume_service_pb2 as pb
 from logbroker.v1 import group_pb2
-
-
-def values(count: int, first: int = 0) -> list[bytes]:
-    return [b"%d" % number for number in range(first, first + count)]
-
-
-async def take(consumer, count: int) -> list[Delivered]:
-    return [await anext(consumer) for _ in range(count)]
 
 
 async def test_records_come_with_what_the_group_knows_of_them():
@@ -67,113 +59,6 @@ async def test_the_broker_is_told_who_comes_and_how_much_it_takes():
             assert request.limits.max_outstanding_bytes == 7
 
 
-async def test_a_record_is_done_when_the_next_one_is_asked_for():
-    async with fake_group() as (group, client), client.consumer("g", "t") as consumer:
-        member = await group.member()
-        member.deliver(0, values(3))
-        await take(consumer, 3)
-        asking = asyncio.create_task(anext(consumer))
-        assert await member.wait_settled(3) == [0, 1, 2]
-        asking.cancel()
-        assert len(member.settlements) == 1
-
-
-async def test_leaving_settles_what_is_done_and_not_the_record_in_hand():
-    async with fake_group() as (group, client):
-        async with client.consumer("g", "t") as consumer:
-            member = await group.member()
-            member.deliver(0, values(5))
-            await take(consumer, 3)
-        assert member.settled() == [0, 1]
-        assert [request.WhichOneof("request") for request in _all(member)][-1] == "leave"
-
-
-async def test_commit_settles_the_record_in_hand_too():
-    async with fake_group() as (group, client):
-        async with client.consumer("g", "t", auto_settle=False) as consumer:
-            member = await group.member()
-            member.deliver(0, values(5))
-            member.deliver(5, values(2, 5), token=2)
-            await take(consumer, 6)
-            assert member.settled() == []
-            await consumer.commit()
-            assert member.settled() == [0, 1, 2, 3, 4, 5]
-            assert consumer.committed_offsets() == {("t", 0): 6}
-            await consumer.commit()
-        assert member.settled() == [0, 1, 2, 3, 4, 5]
-
-
-async def test_while_a_batch_is_read_slowly_its_done_part_is_settled():
-    clock = ManualClock()
-    async with fake_group(clock=clock) as (group, client), client.consumer("g", "t") as consumer:
-        member = await group.member()
-        member.deliver(0, values(5))
-        await take(consumer, 4)
-        await clock.advance(200)
-        assert await member.wait_settled(3) == [0, 1, 2]
-
-
-async def test_single_acknowledgements_of_a_turn_travel_as_ranges():
-    async with (
-        fake_group(group_pb2.ORDER_NONE) as (group, client),
-        client.consumer("g", "t", auto_settle=False) as consumer,
-    ):
-        member = await group.member()
-        member.deliver(0, values(100))
-        records = await take(consumer, 100)
-        Random(1).shuffle(records)
-        pending = [consumer.acknowledge(one) for one in records if one.offset % 10]
-        for one in pending:
-            await one
-        assert [one.done() for one in pending] == [True] * 90
-        ranges = [(one.first_offset, one.end_offset) for one in member.settlements]
-        assert ranges == [(at + 1, at + 10) for at in range(0, 100, 10)]
-
-
-async def test_an_answer_that_comes_too_late_is_told_to_who_gave_it_and_to_nobody_else():
-    async with (
-        fake_group(group_pb2.ORDER_NONE) as (group, client),
-        client.consumer("g", "t", auto_settle=False) as consumer,
-    ):
-        lost = []
-        consumer.on_lost = lost.append
-        member = await group.member()
-        member.refused = {3}
-        member.deliver(0, values(10))
-        pending = [consumer.acknowledge(one) for one in await take(consumer, 10)]
-        await consumer.flush()
-        assert [one.error() and one.error().reason for one in pending] == [
-            None, None, None, "LEASE_LOST", *[None] * 6,
-        ]  # fmt: skip
-        with pytest.raises(ConflictError):
-            await pending[3]
-        assert lost == [("t", 0, 3, 4)]
-        assert consumer.stats().settled_count == 9
-
-
-async def test_every_answer_says_what_it_is():
-    async with (
-        fake_group(group_pb2.ORDER_NONE) as (group, client),
-        client.consumer("g", "t", auto_settle=False) as consumer,
-    ):
-        member = await group.member()
-        member.deliver(0, values(4))
-        first, second, third, fourth = await take(consumer, 4)
-        await consumer.retry(first, 0, "not now")
-        await consumer.retry(second, reason="again")
-        await consumer.release(third)
-        await consumer.reject(fourth, "never")
-        answers = [
-            (one.outcome, one.HasField("delay_ms"), one.reason) for one in member.settlements
-        ]
-        assert answers == [
-            (pb.OUTCOME_RETRY, True, "not now"),
-            (pb.OUTCOME_RETRY, False, "again"),
-            (pb.OUTCOME_RELEASE, False, ""),
-            (pb.OUTCOME_REJECT, False, "never"),
-        ]
-
-
 async def test_in_partition_order_nothing_behind_a_retry_is_handed_out_before_it_is_through():
     async with fake_group() as (group, client), client.consumer("g", "t") as consumer:
         member = await group.member()
@@ -191,14 +76,6 @@ async def test_in_partition_order_nothing_behind_a_retry_is_handed_out_before_it
         await pending
         member.deliver(0, values(5), token=4)
         assert [record.offset for record in await take(consumer, 5)] == [0, 1, 2, 3, 4]
-
-
-async def test_after_a_rejected_record_those_behind_it_go_on_if_they_are_still_held():
-    async with fake_group() as (group, client), client.consumer("g", "t") as consumer:
-        member = await group.member()
-        member.deliver(0, values(3))
-        consumer.reject(await anext(consumer))
-        assert [record.offset for record in await take(consumer, 2)] == [1, 2]
 
 
 async def test_what_is_taken_back_is_not_handed_out():
@@ -264,29 +141,6 @@ async def test_a_fenced_member_joins_again_and_one_that_was_replaced_does_not():
         assert (await anext(free)).offset == 0
 
 
-@pytest.mark.parametrize("how", ["left", "refused"])
-async def test_an_answer_given_after_the_end_is_refused_and_nobody_waits_for_it(how):
-    async with fake_group() as (group, client), asyncio.timeout(10):
-        consumer = client.consumer("g", "t", auto_settle=False, instance_id="i")
-        async with consumer:
-            member = await group.member()
-            member.deliver(0, values(4))
-            first, second, third, _ = await take(consumer, 4)
-            if how == "refused":
-                member.fence()
-                with pytest.raises(ConflictError):
-                    await anext(consumer)
-        for answer in (consumer.acknowledge(first), consumer.retry(second)):
-            with pytest.raises(ConflictError) as caught:
-                await answer
-            assert caught.value.reason == "LEASE_LOST"
-        consumer.acknowledge(third)
-        await consumer.flush()
-        with pytest.raises(ConflictError):
-            await consumer.commit()
-        assert consumer.stats().lost_count > 0
-
-
 async def test_nobody_there_is_told_after_the_time():
     async with Client("127.0.0.1:1", timeout_ms=200) as client:
         with pytest.raises(UnavailableError):
@@ -319,20 +173,6 @@ async def test_cancelled_waits_lose_nothing():
         assert got == list(range(500))
         await consumer.commit()
         assert sorted(member.settled()) == list(range(500))
-
-
-async def test_settled_before_it_is_handed_out_a_record_is_seen_at_most_once():
-    async with (
-        fake_group() as (group, client),
-        client.consumer("g", "t", settle="before") as consumer,
-    ):
-        member = await group.member()
-        member.refused = {0}
-        member.deliver(0, values(1))
-        member.deliver(1, values(2, 1), token=2)
-        record = await anext(consumer)
-        assert record.offset == 1
-        assert member.settled() == [0, 1, 2]
 
 
 async def test_a_paused_partition_waits_and_others_go_on():
@@ -414,19 +254,6 @@ async def test_damaged_records_are_rejected_and_others_go_on():
         assert await member.wait_settled(2, pb.OUTCOME_REJECT) == [0, 1]
 
 
-async def test_batches_are_settled_as_a_whole():
-    async with fake_group() as (group, client), client.consumer("g", "t") as consumer:
-        member = await group.member()
-        member.deliver(0, values(3))
-        member.deliver(3, values(1, 3), token=2)
-        batches = consumer.batches()
-        batch = await anext(batches)
-        assert list(batch.values) == values(3)
-        assert len(batch.records()) == len(batch) == 3
-        await anext(batches)
-        assert await member.wait_settled(3) == [0, 1, 2]
-
-
 async def test_what_is_wrong_is_refused_and_a_closed_consumer_says_so():
     async with fake_group() as (_, client):
         for wrong in ({"order": "no"}, {"settle": "no"}, {"max_outstanding_records": -1}):
@@ -457,10 +284,3 @@ async def test_the_consumed_once_pattern_applies_a_record_once_however_often_it_
                     database.execute(add, [int(record.value)])
     assert database.execute("SELECT amount FROM total").fetchone() == (6,)
     database.close()
-
-
-def _all(member) -> list[pb.ConsumeRequest]:
-    found = []
-    while not member.requests.empty():
-        found.append(member.requests.get_nowait())
-    return found
