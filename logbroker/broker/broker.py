@@ -41,6 +41,7 @@ from logbroker.clock import Clock
 from logbroker.config import LimitsConfig, LogConfig
 from logbroker.errors import LogbrokerError
 from logbroker.record.batch import Batch
+from logbroker.record.partition_id import PartitionId
 from logbroker.record.receipt import Receipt
 from logbroker.storage.engine import Engine
 from logbroker.topic.names import CATALOG_TOPIC, GROUPS_TOPIC, PRODUCERS_TOPIC
@@ -283,12 +284,22 @@ async def open_broker(
     engine: Engine, clock: Clock, *, defaults: LogConfig, limits: LimitsConfig
 ) -> AsyncIterator[Broker]:
     """Replays the journals, opens the partitions, keeps house; at the end saves state."""
-    engine.keep_needed(lambda _: 0)  # until it is known what is
+    engine.keep_needed(None)
     producer_ids = await ProducerIds.open(engine, clock)
     partitions = Partitions(engine, producer_ids.registry)
     coordinator = await Coordinator.open(engine, partitions, producer_ids, clock, defaults)
     groups = await Groups.open(engine, coordinator.catalog, partitions, clock)
-    engine.keep_needed(groups.letters.needed_from)
+    await producer_ids.save_due(partitions)
+
+    def needed_from(partition: PartitionId) -> int | None:
+        found = partitions.find(partition.topic_id, partition.partition)
+        offsets = (
+            groups.letters.needed_from(partition),
+            producer_ids.needed_from(found) if found else None,
+        )
+        return min((offset for offset in offsets if offset is not None), default=None)
+
+    engine.keep_needed(needed_from)
     broker = Broker(engine, partitions, coordinator, producer_ids, groups, limits, clock)
     try:
         async with asyncio.TaskGroup() as tasks:

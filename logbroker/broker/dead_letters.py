@@ -253,7 +253,7 @@ class DeadLetters:
         now_ms = self._groups.clock.now_ms()
         stored = batch.header._replace(base_offset=base, append_time_ms=now_ms)
         partition.producers.apply(stored)
-        partition.note_unsaved(batch.header.size_bytes, self._groups.clock.monotonic_ms())
+        partition.note_unsaved(batch.header.size_bytes, self._groups.clock.now_ms())
         return appended
 
     async def _finish(

@@ -32,15 +32,15 @@ class Partition:
     unsaved_bytes: int = 0
     """Appended since the table of producers was last saved: what a start would read again."""
     unsaved_since_ms: int = 0
-    """Since when there is any, monotonic; 0: since before the start."""
+    """When the first of it was appended; wall time, which is what retention goes by."""
 
     def __post_init__(self) -> None:
         self.seed = self.id.seed
 
-    def note_unsaved(self, size: int, now_ms: int) -> None:
+    def note_unsaved(self, size: int, append_time_ms: int) -> None:
         """Takes note that a batch of this size is in the log and in no saved table."""
         if not self.unsaved_bytes:
-            self.unsaved_since_ms = now_ms
+            self.unsaved_since_ms = append_time_ms
         self.unsaved_bytes += size
 
 
@@ -145,8 +145,8 @@ class Partitions:
                 header = BatchHeader.decode(run.batches, seed, at)
                 if header.base_offset >= offset:
                     partition.producers.apply(header)
+                    partition.note_unsaved(header.size_bytes, header.append_time_ms)
                 at += header.size_bytes
-            partition.unsaved_bytes += at
             offset = run.next_offset
 
 

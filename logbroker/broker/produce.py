@@ -119,10 +119,10 @@ class Produce:
                 return Appending(found, asyncio.ensure_future(self._wait_stored(found, stored)))
         base_offset = found.log.bounds().next_offset
         appended = found.log.append(batch, expected_offset=expected_offset)
+        now_ms = self._clock.now_ms()
         if header.producer_id:
-            now_ms = self._clock.now_ms()
             found.producers.apply(BatchHeader(base_offset, now_ms, *header[2:]))
-        found.note_unsaved(header.size_bytes, self._clock.monotonic_ms())
+        found.note_unsaved(header.size_bytes, now_ms)
         self.counts["batches"] += 1
         self.counts["records"] += header.record_count
         self.counts["bytes"] += header.size_bytes

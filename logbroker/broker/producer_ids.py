@@ -41,6 +41,8 @@ class ProducerIds:
         self.registry = registry
         self._journal = journal
         self._clock = clock
+        self._is_behind = False
+        """Tables could not be saved, perhaps for want of room: retention does not wait for that."""
         self.has_failed = journal.has_failed
 
     @classmethod
@@ -59,7 +61,7 @@ class ProducerIds:
     async def save(self, partitions: list[Partition]) -> None:
         """Saves the tables of these partitions, as far as their logs can be read."""
         saved: list[ProducerEvent] = []
-        sizes, now_ms = [], self._clock.monotonic_ms()
+        sizes, now_ms = [], self._clock.now_ms()
         for partition in partitions:
             _, offset, next_offset = partition.log.bounds()
             rows = partition.producers.rows_below(offset)
@@ -85,11 +87,24 @@ class ProducerIds:
             times = (found.topic.settings.retention_ms // LOOKS for found in partitions.all())
             shortest_ms = min((time for time in times if time), default=LOOK_MS)
             await self._clock.wait_until(self._clock.monotonic_ms() + min(shortest_ms, LOOK_MS))
-            now_ms = self._clock.monotonic_ms()
-            try:
-                await self.save([found for found in partitions.all() if _is_due(found, now_ms)])
-            except LogbrokerError as error:
-                log.warning("producers not saved", reason=error.reason, error=str(error))
+            await self.save_due(partitions)
+
+    async def save_due(self, partitions: Partitions) -> None:
+        """Saves what retention may come to soon, and much that is new."""
+        now_ms = self._clock.now_ms()
+        try:
+            await self.save([found for found in partitions.all() if _is_due(found, now_ms)])
+        except LogbrokerError as error:
+            self._is_behind = True
+            log.warning("producers not saved", reason=error.reason, error=str(error))
+        else:
+            self._is_behind = False
+
+    def needed_from(self, partition: Partition) -> int | None:
+        """Returns from where on its log tells of producers what no table does that can be saved."""
+        if self._is_behind or not partition.unsaved_bytes or not partition.producers:
+            return None
+        return self.registry.saved_offset(partition.id)
 
     async def forget(self, topic_id: str) -> None:
         """Drops the tables of an erased topic, if there are any."""

@@ -133,12 +133,13 @@ class Engine(Protocol):
     def partitions(self) -> Sequence[PartitionId]:
         """Returns what is there, opened or not, also of topics nobody remembers."""
 
-    def keep_needed(self, needed_from: NeededFrom) -> None:
+    def keep_needed(self, needed_from: NeededFrom | None) -> None:
         """Makes retention ask from which offset on a partition is still needed.
 
-        It asks before it removes anything, and keeps that longer: until it is twice as old, or
-        there is twice as much of it, as the config allows. Nothing else changes: `trim` does not
-        ask. An engine without retention of its own does nothing here.
+        None: that is not known yet, and nothing is removed until it is. It asks before it removes
+        anything, and keeps that longer: until it is twice as old, or there is twice as much of it,
+        as the config allows. Nothing else changes: `trim` does not ask. An engine without retention
+        of its own does nothing here.
         """
 
     async def delete(self, partition: PartitionId) -> None:

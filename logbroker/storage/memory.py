@@ -147,7 +147,7 @@ class MemoryEngine:
         """Returns what is there."""
         return [log.partition for log in self._logs.values()]
 
-    def keep_needed(self, needed_from: NeededFrom) -> None:
+    def keep_needed(self, needed_from: NeededFrom | None) -> None:
         """Does nothing: there is no retention."""
 
     async def delete(self, partition: PartitionId) -> None:

@@ -27,6 +27,7 @@ FAILED_ONCE = {
     3339: "keys that could not be read were asked for again without end",
     4847: "retention took what told of a producer, and a batch of it was stored twice",
     5361: "of a record given up for nobody, whose journal failed, asyncio told with a traceback",
+    8779: "after a long time without a broker retention came before the producers were saved",
 }
 """Seeds that have found something, and what that was."""
 

@@ -66,7 +66,7 @@ class FileEngine:
         self._names = asyncio.Lock()
         """Held while directories come and go."""
         self._is_closed = False
-        self._needed_from: NeededFrom = lambda _: None
+        self._needed_from: NeededFrom | None = lambda _: None
         files = OpenFiles(disk, _most_open_files(disk, config.max_open_files))
         reader = SegmentReader(disk, files, threads)
         self._machine = Machine(disk, clock, files, threads, reader)
@@ -128,8 +128,8 @@ class FileEngine:
             for (topic, number), place in self._places.items()
         ]
 
-    def keep_needed(self, needed_from: NeededFrom) -> None:
-        """Makes retention ask from which offset on a partition is still needed."""
+    def keep_needed(self, needed_from: NeededFrom | None) -> None:
+        """Makes retention ask from which offset on a partition is still needed; None: wait."""
         self._needed_from = needed_from
 
     async def delete(self, partition: PartitionId) -> None:

@@ -187,8 +187,8 @@ class FilePartitionLog:
         """Offsets that are lost, as far as anyone has noticed, as half-open ranges."""
         return self._known_damage.ranges(self._segments.log_start_offset)
 
-    async def keep_house(self, needed_from: NeededFrom) -> None:
-        """Seals the active segment if it is old; applies retention."""
+    async def keep_house(self, needed_from: NeededFrom | None) -> None:
+        """Seals the active segment if it is old; applies retention, once it is known what stays."""
         async with self._upkeep.lock:
             if self._refusal or self._failure:
                 return
@@ -199,7 +199,8 @@ class FilePartitionLog:
                 self._flusher.want()
             if not self._upkeep.is_start_saved:
                 await self._upkeep.save_start()
-            await self._upkeep.retain(self.config, now_ms, needed_from)
+            if needed_from:
+                await self._upkeep.retain(self.config, now_ms, needed_from)
 
     async def delete(self) -> None:
         """Makes every call, and all that wait, fail from now on; touches no file any more."""
