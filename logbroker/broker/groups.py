@@ -147,6 +147,14 @@ class Groups:
             raise NotFoundError("TOPIC_NOT_FOUND", message, topic_id=ledger_id.topic_id)
         return self.partitions.get(topic.partition(ledger_id.partition))
 
+    def is_damaged(self, ledger_id: LedgerId) -> bool:
+        """Returns whether the partition a ledger is of waits for an operator (TOPIC_DAMAGED)."""
+        try:
+            self.partition(ledger_id)
+        except LogbrokerError as error:
+            return error.reason == "TOPIC_DAMAGED"
+        return False
+
     def live_group(self, group: str) -> LiveGroup:
         """Returns the live part of a group that is there."""
         found = self.live.get(group)

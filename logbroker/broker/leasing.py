@@ -12,7 +12,13 @@ from logbroker.broker.fetch import out_of_range
 from logbroker.broker.groups import Groups
 from logbroker.broker.holding import Holding
 from logbroker.broker.live_group import Sizes
-from logbroker.errors import DataLossError, InvalidError, NotFoundError, OffsetOutOfRangeError
+from logbroker.errors import (
+    DataLossError,
+    InvalidError,
+    NotFoundError,
+    OffsetOutOfRangeError,
+    UnavailableError,
+)
 from logbroker.group.dispatch import MANY
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledger import DeliveredRun, Ledger
@@ -94,6 +100,10 @@ class Leasing:
             if ledger_id.topic_id in holding.topic_ids:
                 raise
             return None  # somebody deleted the dead-letter topic
+        except UnavailableError:
+            if not self._groups.is_damaged(ledger_id):
+                raise
+            return None  # which was said at the start; the other partitions go on
 
     async def _lease(
         self, ledger_id: LedgerId, holding: Holding, limits: Limits, lease_ms: int | None

@@ -298,7 +298,8 @@ class Member:
         mark = self._groups.watch(ledger_id)
         ledger = self._groups.state.get(ledger_id)
         if ledger is None or mark is None:
-            return ledger_id.topic_id not in self.holding.topic_ids
+            is_ours = ledger_id.topic_id in self.holding.topic_ids
+            return not is_ours or self._groups.is_damaged(ledger_id)
         if ledger_id in self.holding.ledgers:
             return False
         if ledger.settings.order is not Order.NONE:

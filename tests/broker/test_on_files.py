@@ -1,10 +1,14 @@
 """The broker on files: what a start finds, and what it makes of damage."""
 
+import asyncio
+
 import pytest
 from cases.data_dirs import open_broker_on
 
+from logbroker.broker.lease import LeaseSpec
 from logbroker.errors import UnavailableError
 from logbroker.group.record_state import Cause
+from logbroker.group.settings import GroupSettings, Order
 from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 
@@ -102,6 +106,35 @@ async def test_a_broker_starts_although_a_group_reads_a_partition_that_is_damage
         assert [one.group for one in await broker.group_stats()] == ["g"]
         progress = {one.partition: one.progress for one in await broker.groups.progress("g")}
         assert progress[0].committed == 1
+
+
+@pytest.mark.parametrize("order", list(Order))
+async def test_a_damaged_partition_costs_a_group_nothing_of_the_others(tmp_path, order):
+    clock = ManualClock()
+    spec = {"settings": GroupSettings(order=order), "max_records": 10}
+    async with open_broker_on(tmp_path, clock) as broker:
+        await broker.create_topic("a", 3, TopicSettings())
+        async with member_on(broker, **spec):
+            pass
+    (tmp_path / "topics/a/1/checkpoint").write_bytes(b"noise")
+    async with open_broker_on(tmp_path, clock) as broker:
+        broker.clock = clock
+        async with member_on(broker, **spec) as member:
+            told, partitions = set(), set()
+            for partition in (0, 2):
+                await broker.produce("a", "", partition, batch_of(b"x"))
+            while len(partitions) < 2 or ("a", 1) not in told:
+                coming = asyncio.ensure_future(member.next())
+                while not coming.done():
+                    await clock.advance(10)
+                news, found = coming.result()
+                told.update(news.caught_up)
+                partitions.update([found.partition] if found else [])
+            assert partitions == {0, 2}
+            assert member.failure is None
+        await clock.advance(10_000)  # so that the partitions are nobody's
+        found = await broker.lease(LeaseSpec(group="g", topics=("a",)))
+        assert found.partition in {0, 2}
 
 
 async def test_a_topic_with_a_damaged_partition_can_be_deleted_and_made_again(tmp_path):
