@@ -69,7 +69,9 @@ def check_size(
     index: int | None = None,
 ) -> int:
     """Returns the most bytes the record takes in a batch; InvalidError RECORD_TOO_LARGE."""
-    size = len(value or b"") + len(key or b"") + sum(map(_size_of_header, headers))
+    size = len(value or b"") + len(key or b"")
+    if headers:
+        size += sum(map(_size_of_header, headers))
     if size > limits.record_bytes:
         which = "the record" if index is None else f"record {index}"
         rule = f"over record_bytes = {limits.record_bytes}"

@@ -25,7 +25,8 @@ class Buffer:
         """Gives room back, and wakes who waits for it."""
         self.held_bytes -= size
         assert self.held_bytes >= 0
-        self.wake()
+        if self._waiters:
+            self.wake()
 
     def wake(self) -> None:
         """Lets all who wait look again, the first one first."""

@@ -70,13 +70,14 @@ class Gatherer:
         self.partition_count = 1
         self.has_filled = False
         """A batch is full since this was last cleared: a moment to let the loop send it."""
-        self._max_batch_bytes = 0
+        self._max_batch_bytes = self._first_grant = 0
         self._turn = 0
 
     def start(self, topic: Topic, limits: RecordLimits) -> None:
         """Begins, once topic and limits are known."""
         self.limits = limits
         self._max_batch_bytes = min(self._settings.max_batch_bytes, limits.batch_bytes - 1_024)
+        self._first_grant = min(FIRST_GRANT_BYTES, limits.record_bytes, self._max_batch_bytes)
         # Producers of one record each must not all begin at partition 0.
         self._turn = self._random.randrange(topic.partition_count)
         self.grow(topic)
@@ -104,7 +105,7 @@ class Gatherer:
             batch = None
         size = room.bytes_in(batch) if batch else room.size
         if batch is None or batch.left < size:
-            grant = self._grant(batch, size)
+            grant = self._grant(batch, size) if batch else max(size, self._first_grant)
             if not self.buffer.take(grant):
                 self.delivery.hurry()
                 return None
@@ -217,10 +218,10 @@ class Gatherer:
         turn, self._turn = self._turn, (self._turn + 1) % self.partition_count
         return turn
 
-    def _grant(self, batch: OutgoingBatch | None, size: int) -> int:
+    def _grant(self, batch: OutgoingBatch, size: int) -> int:
         """Returns the room to add, so that `size` bytes fit, and no record over the limit does."""
-        left = batch.left if batch else 0
-        used = batch.granted_bytes - left if batch else 0
+        left = batch.left
+        used = batch.granted_bytes - left
         step = min(max(FIRST_GRANT_BYTES, used), GRANT_BYTES)
         step = min(step, self.limits.record_bytes, self._max_batch_bytes - used)
         return max(size, step) - left

@@ -123,7 +123,7 @@ class OutgoingBatch:
 
     def seal(self) -> int:
         """Ends the adding; returns the bytes of its room that were not used."""
-        assert not self.is_sealed
+        assert self.left != SEALED
         unused, self.left = self.left, SEALED
         self.granted_bytes -= unused
         self.record_count = len(self.values)
@@ -131,7 +131,7 @@ class OutgoingBatch:
 
     def encode(self, codec: Codec, now_ms: int) -> Batch:
         """Returns the batch as sent, but for its producer. Encoded once, then remembered."""
-        assert self.is_sealed
+        assert self.left == SEALED
         if self.encoded is None:
             columns = Columns(self.values, self.keys, self._timestamps, self._headers)
             self.encoded = encode_batch(columns, now_ms=now_ms, codec=codec)

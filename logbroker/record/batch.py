@@ -83,17 +83,21 @@ class BatchHeader(NamedTuple):
 
     def encode(self, seed: int) -> bytes:
         """Returns the 81 bytes. `seed` is the partition's (`PartitionId.seed`)."""
+        packed = self.encode_unstamped()
+        crc = crc32c(packed[:CHECKED_BYTES], seed)
+        end = CHECKED_BYTES + HEADER_CRC.size
+        return packed[:CHECKED_BYTES] + HEADER_CRC.pack(0x5D, crc) + packed[end:]
+
+    def encode_unstamped(self) -> bytes:
+        """Returns the 81 bytes as a producer sends them: without what the broker stamps."""
         assert 1 <= self.record_count <= self.offset_span
-        packed = HEADER.pack(
+        return HEADER.pack(
             0x0A, _padded(HEADER.size + self.records_bytes - LENGTH_BYTES),
             0x09, self.base_offset, 0x11, self.append_time_ms, 0x1D, self.record_count,
             0x25, self.offset_span, 0x29, self.max_timestamp_ms, 0x35, self.attributes,
             0x39, self.producer_id, 0x45, self.producer_epoch, 0x4D, self.base_sequence,
             0x55, self.records_crc, 0x5D, 0, 0x7A, _padded(self.records_bytes),
         )  # fmt: skip
-        crc = crc32c(packed[:CHECKED_BYTES], seed)
-        end = CHECKED_BYTES + HEADER_CRC.size
-        return packed[:CHECKED_BYTES] + HEADER_CRC.pack(0x5D, crc) + packed[end:]
 
     @classmethod
     def decode(cls, data: bytes | memoryview, seed: int, at: int = 0) -> Self:

@@ -36,7 +36,7 @@ class Produced(NamedTuple):
 def produce_entry(batch: Batch, fields: bytes) -> tuple[bytes | memoryview, ...]:
     """Returns the parts of an entry: `batch`, then `fields`, a ProduceEntry without one."""
     size = batch.header.size_bytes + len(fields)
-    return b"\x0a" + varint(size), batch.header.encode(0), batch.records, fields
+    return b"\x0a" + varint(size), batch.header.encode_unstamped(), batch.records, fields
 
 
 def produce_request(entries: Iterable[tuple[bytes | memoryview, ...]]) -> bytes:
