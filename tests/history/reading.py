@@ -219,8 +219,9 @@ class Reading:
         partition, life = (event.topic, event.partition), len(self.kills)
         self.resets[partition].append((index, event))
         self._durable[life] = max(self._durable[life], index)
-        known_by_now = {*self.known, *self.stored}  # what nobody saw may have been given up, too
-        for place in sorted(known_by_now):
+        # What nobody saw may have been given up, too, also where its producer hears later of it.
+        passed = [Place(*partition, at) for at in range(event.to_offset, event.from_offset)]
+        for place in sorted({*self.known, *self.stored, *passed}):
             known = self.known[place]
             if place[:2] == partition and place.offset >= event.to_offset:
                 self.past[place].append(known)

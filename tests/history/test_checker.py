@@ -218,6 +218,13 @@ GOOD = {
         ],
         outcome(1, letters=[letter(failures=3)]),
     ),
+    "the same of a record whose producer has no answer before the reset": (
+        [
+            *(Ended("a"), Ended("a"), Ended("a"), Reset("t", 0, 1, 0), *stored(0)),
+            *(received(0, 9), *handled(0, 9)),
+        ],
+        outcome(1, letters=[letter(failures=3)]),
+    ),
     "a gap that a disk has made": (
         [*stored(0, 2), received(0), *handled(0), received(2, 2), *handled(2, 2)],
         WITH_A_GAP._replace(is_whole=False),

@@ -28,6 +28,7 @@ FAILED_ONCE = {
     4847: "retention took what told of a producer, and a batch of it was stored twice",
     5361: "of a record given up for nobody, whose journal failed, asyncio told with a traceback",
     8779: "after a long time without a broker retention came before the producers were saved",
+    12849: "the checker did not think of records before a reset that nobody knew of by then",
 }
 """Seeds that have found something, and what that was."""
 
