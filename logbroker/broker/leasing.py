@@ -20,6 +20,7 @@ from logbroker.errors import (
     UnavailableError,
 )
 from logbroker.group.dispatch import MANY
+from logbroker.group.group import TopicRead
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledger import DeliveredRun, Ledger
 from logbroker.group.ledger_events import Leased, Trimmed
@@ -113,8 +114,9 @@ class Leasing:
         ledger = groups.ledger(ledger_id)
         found = groups.partition(ledger_id)
         seed = found.seed
-        share = min(limits.record_count, share_of(ledger.settings.max_unsettled))
-        limits = Limits(share, limits.byte_count, limits.response_bytes)
+        share = share_of(ledger.settings.max_unsettled)
+        if share < limits.record_count:
+            limits = limits._replace(record_count=share)
         while live.may_take(holding, ledger_id) and groups.state.get(ledger_id) is ledger:
             bounds = found.log.bounds()
             self._check_range(ledger_id, ledger, bounds)
@@ -130,7 +132,8 @@ class Leasing:
                 return None
             decided_count = groups.decided_count
             first = wanted.ranges[0][0]
-            run = await self._read(ledger_id, ledger, found.log, wanted, limits)
+            sizes = live.sizes.get(ledger_id)
+            run = await self._read(ledger_id, ledger, found.log, wanted, limits, sizes)
             if run is None:
                 continue
             if groups.state.get(ledger_id) is not ledger or not live.may_take(holding, ledger_id):
@@ -159,7 +162,8 @@ class Leasing:
                 raise _too_large(len(batches), limits.response_bytes, leased.ranges[0][0])
             groups.commit_in(ledger_id, [leased])
             holding.sized(token, len(batches))
-            return self._delivery(ledger_id, ledger, leased, batches, lease_ms)
+            topic = live.topic_read(ledger_id.topic_id)
+            return _delivery(ledger_id, topic, ledger, leased, batches, lease_ms)
         return None
 
     def _decide(
@@ -190,12 +194,13 @@ class Leasing:
         partition_log: PartitionLog,
         wanted: Leased,
         limits: Limits,
+        sizes: Sizes | None,
     ) -> Run | None:
         """Returns whole batches from the first one wanted on; None where to look again."""
         first = wanted.ranges[0][0]
         is_scattered = len(wanted.ranges) > 1 or wanted.is_suspect
         most = SCATTERED_BYTES if is_scattered else FETCH_BYTES
-        if sizes := self._groups.live_group(ledger_id.group).sizes.get(ledger_id):
+        if sizes:
             # Reading is not free: what may go, between a batch's end and another's beginning.
             most = min(most, 2 * sizes.batch_bytes + sizes.record_bytes * limits.record_count)
         size = max(min(limits.byte_count, limits.response_bytes, most), 1)
@@ -275,31 +280,30 @@ class Leasing:
                 ledger.learn_keys(start, keys_of(batch)[start - base : end - base])
                 first, at = header.next_offset, at + header.size_bytes
 
-    def _delivery(
-        self,
-        ledger_id: LedgerId,
-        ledger: Ledger,
-        leased: Leased,
-        batches: bytes,
-        lease_ms: int | None,
-    ) -> Delivery:
-        groups = self._groups
-        topic = groups.live_group(ledger_id.group).topic_read(ledger_id.topic_id)
-        if topic is None:
-            source = ledger_id.topic_id
-            raise NotFoundError("TOPIC_NOT_FOUND", f"topic {source} is gone", topic_id=source)
-        is_dead_letter = topic.topic_id != ledger_id.topic_id
-        return Delivery(
-            ledger_id,
-            topic.topic,
-            topic.topic_id,
-            ledger_id.partition,
-            leased.token,
-            ledger.settings.lease_ms if lease_ms is None else lease_ms,
-            ledger.delivered_runs(leased.ranges),
-            topic.dead_letter_topic if is_dead_letter else "",
-            batches,
-        )
+
+def _delivery(
+    ledger_id: LedgerId,
+    topic: TopicRead | None,
+    ledger: Ledger,
+    leased: Leased,
+    batches: bytes,
+    lease_ms: int | None,
+) -> Delivery:
+    if topic is None:
+        source = ledger_id.topic_id
+        raise NotFoundError("TOPIC_NOT_FOUND", f"topic {source} is gone", topic_id=source)
+    is_dead_letter = topic.topic_id != ledger_id.topic_id
+    return Delivery(
+        ledger_id,
+        topic.topic,
+        topic.topic_id,
+        ledger_id.partition,
+        leased.token,
+        ledger.settings.lease_ms if lease_ms is None else lease_ms,
+        ledger.delivered_runs(leased.ranges),
+        topic.dead_letter_topic if is_dead_letter else "",
+        batches,
+    )
 
 
 def _headers(batches: bytes | memoryview, seed: int) -> list[BatchHeader]:

@@ -266,7 +266,9 @@ class Member:
             suspects = self._live.suspects_for(self.holding)
             if suspects is not None:
                 return None if self.holding.record_count else suspects
-        return next(iter(self.holding.ledgers), None)
+        for ledger_id in self.holding.ledgers:
+            return ledger_id
+        return None
 
     def _room(self) -> Limits | None:
         """Returns how much may go now; None: nothing."""

@@ -36,8 +36,10 @@ class HandedOut:
     def begin(self, batch: DeliveredBatch) -> bool:
         """Goes on with this batch, record by record; returns whether it has any."""
         self.cursor.begin(batch)
-        self._has_begun.set()
-        return self.cursor.left > 0
+        left = self.cursor.left
+        if left > 1:  # else there is no part of it to settle while it is read
+            self._has_begun.set()
+        return left > 0
 
     def note_whole(self, batch: DeliveredBatch) -> None:
         """Takes note of a batch that is handed out as a whole."""
