@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.report.fields import UnreadableError
 from bench.report.page import CHARTS, chart_files, page
-from bench.report.run import Run, read_own_run, read_run
+from bench.report.run import Run, measured_again, read_own_run, read_run
 
 BENCH = Path(__file__).parents[1]
 PAGE, REMARKS = "RESULTS.md", "REMARKS.md"
@@ -20,6 +20,8 @@ def main() -> None:
         sys.exit("matplotlib is missing: pip install -e '.[report]', or add --no-charts")
     try:
         run = read_run(args.run)
+        for later in args.again:
+            run = measured_again(run, read_run(later))
         own = read_own_run(args.own) if args.own else None
     except UnreadableError as error:
         sys.exit(f"cannot be rendered: {error}")
@@ -49,6 +51,14 @@ def _draw(run: Run, directory: Path) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
     parser.add_argument("run", type=Path, metavar="RUN.json", help="of a run side by side")
+    parser.add_argument(
+        "--again",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="of some workloads, measured again later: they take the place of those in RUN.json",
+    )
     parser.add_argument("--own", type=Path, metavar="FILE", help="the JSON of `python -m bench`")
     parser.add_argument("--no-charts", action="store_true", help="the page alone")
     parser.add_argument("--directory", type=Path, default=BENCH, help="instead of bench/")

@@ -48,12 +48,14 @@ def page(run: Run, own: OwnRun | None, remarks: str) -> str:
 def _about(run: Run) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     scale = f", {run.scale}" if run.scale else ""
+    again = [["measured again, later", "; ".join(run.again)]] if run.again else []
     return table(
         ["", ""],
         [
             ["machine", run.machine],
             ["date", run.date],
             ["measured", f"medians of {_rounds(run)} interleaved rounds{scale}"],
+            *again,
             ["versions", versions],
             ["not installed", "; ".join(run.skipped) or "nothing"],
         ],

@@ -5,7 +5,7 @@ A row of a run side by side is named `<what>, <who>`, and one that compares two 
 `bench/peers/rows.py`. Rows of our own bench have names of any form.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -91,6 +91,8 @@ class Run:
     """Messages by `<what>, <who>`, one for each time it failed."""
     distributions: dict[str, Quantiles]
     """By `<what>, <who>`."""
+    again: tuple[str, ...] = ()
+    """What was measured again later, with its date: `<title> (<date>)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +119,29 @@ def read_run(path: Path) -> Run:
         skipped=fields.maybe("skipped", _texts) or (),
         failed=fields.maybe("failed", _failures) or {},
         distributions=fields.maybe("distributions", _distributions) or {},
+    )
+
+
+def measured_again(run: Run, later: Run) -> Run:
+    """Returns the run with all that a later one has of the same workloads in place of its own.
+
+    UnreadableError where they are not of the same machine, scale and versions.
+    """
+    same = (run.machine, run.scale, run.versions) == (later.machine, later.scale, later.versions)
+    if not same:
+        raise UnreadableError("what was measured again is of another machine, scale or version")
+    anew = {section.title: section for section in later.sections}
+    goals = {goal.text: goal for goal in later.goals}
+    gone = {row.name for section in run.sections if section.title in anew for row in section.rows}
+    failed = {name: messages for name, messages in run.failed.items() if name not in gone}
+    known = {section.title for section in run.sections}
+    return replace(
+        run,
+        sections=tuple(anew.get(section.title, section) for section in run.sections),
+        goals=tuple(goals.get(goal.text, goal) for goal in run.goals),
+        failed=failed | later.failed,
+        distributions=run.distributions | later.distributions,
+        again=(*run.again, *(f"{title} ({later.date})" for title in anew if title in known)),
     )
 
 

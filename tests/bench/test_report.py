@@ -11,7 +11,7 @@ import pytest
 
 from bench.report.fields import UnreadableError
 from bench.report.page import page
-from bench.report.run import read_own_run, read_run
+from bench.report.run import measured_again, read_own_run, read_run
 from tests.bench.report_run import CONFIRMED, PUBLISH, a_run, own_rows, written
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +34,32 @@ def test_a_page_says_on_what_and_when_it_was_measured(text: str) -> None:
     assert line_of(text, "measured") == ["measured", "medians of 3 interleaved rounds"]
     assert line_of(text, "versions") == ["versions", "logbroker 0.1.0, Apache Kafka 4.4.0"]
     assert "RabbitMQ streams: not installed" in line_of(text, "not installed")[1]
+
+
+def test_what_was_measured_again_takes_the_place_of_what_was(tmp_path: Path) -> None:
+    first, later = a_run(), a_run()
+    section, *_ = later["sections"] = [
+        one
+        for one in later["sections"]
+        if any(row["name"].startswith(PUBLISH) for row in one["rows"])
+    ]
+    later["date"] = "2026-11-30T10:00:00+00:00"
+    for row in section["rows"]:
+        row["value"] *= 2
+    run = read_run(written(tmp_path, first))
+    again = measured_again(run, read_run(written(tmp_path, later)))
+    text = page(again, None, "")
+    assert line_of(text, PUBLISH)[1] == "600 k/s"
+    assert line_of(text, f"{CONFIRMED}, p99")[1] == "1.30 ms"
+    assert line_of(text, "measured again, later")[1] == f"{section['title']} ({later['date']})"
+
+
+def test_what_was_measured_again_elsewhere_is_refused(tmp_path: Path) -> None:
+    first, later = a_run(), a_run()
+    later["machine"] = "another"
+    run = read_run(written(tmp_path, first))
+    with pytest.raises(UnreadableError, match="another machine"):
+        measured_again(run, read_run(written(tmp_path, later)))
 
 
 def test_a_ratio_is_bold_where_logbroker_is_behind(text: str) -> None:
