@@ -3,15 +3,14 @@
 Only what the journal of topics does not know is touched, and only while no broker runs.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from logbroker.clock import SystemClock
 from logbroker.config import LogConfig, StorageConfig
-from logbroker.errors import InvalidError, NotFoundError, PreconditionError, UnavailableError
+from logbroker.errors import InvalidError, NotFoundError, UnavailableError
 from logbroker.group import events as group_events
 from logbroker.group.group_events import InLedger
 from logbroker.group.ledger_events import Moment
@@ -20,6 +19,7 @@ from logbroker.storage.file import paths
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.engine import FileEngine, places_in
 from logbroker.storage.file.journal_file import read_events
+from logbroker.storage.file.offline import no_broker_on
 from logbroker.storage.journal import Journal
 from logbroker.topic import events
 from logbroker.topic.catalog import TopicCatalog
@@ -143,7 +143,7 @@ def put_aside(data_dir: Path, topic: str, disk: Disk) -> Path:
 
     PreconditionError (BROKER_RUNNING); NotFoundError for one that is not lost.
     """
-    with _no_broker_on(data_dir, disk):
+    with no_broker_on(data_dir, disk):
         check_lost(topic, find_lost(data_dir, disk))
         target = place_aside(data_dir, topic, disk)
         disk.make_directory(target.parent)
@@ -160,19 +160,6 @@ def check_lost(topic: str, lost: Sequence[LostTopic]) -> LostTopic:
             return one
     message = f"topic {topic!r} is not lost: the journal knows it, or there are no files of it"
     raise NotFoundError("TOPIC_NOT_FOUND", message, topic=topic)
-
-
-@contextmanager
-def _no_broker_on(data_dir: Path, disk: Disk) -> Iterator[None]:
-    """Keeps brokers out of a data directory. PreconditionError (BROKER_RUNNING)."""
-    lock = disk.lock(data_dir / paths.LOCK)
-    if lock is None:
-        message = f"a broker holds the data directory {data_dir}; stop it first"
-        raise PreconditionError("BROKER_RUNNING", message, path=str(data_dir))
-    try:
-        yield
-    finally:
-        disk.close(lock)
 
 
 def _catalog(journaled: Sequence[bytes]) -> TopicCatalog:

@@ -11,12 +11,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from logbroker.errors import InvalidError, PreconditionError
+from logbroker.errors import InvalidError
 from logbroker.storage.file import paths
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.contents import Contents
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.inspection import base_offset_of, next_base_offset
+from logbroker.storage.file.offline import no_broker_on
 from logbroker.storage.file.recovery import Scan, scan
 
 LEVELS_BELOW_DATA_DIR = 4
@@ -66,14 +67,8 @@ def nobody_holding(path: Path, disk: Disk) -> Iterator[None]:
     if data_dir is None or not disk.exists(data_dir / paths.LOCK):
         yield
         return
-    lock = disk.lock(data_dir / paths.LOCK)
-    if lock is None:
-        message = f"a broker holds the data directory {data_dir}; stop it first"
-        raise PreconditionError("BROKER_RUNNING", message, path=str(data_dir))
-    try:
+    with no_broker_on(data_dir, disk):
         yield
-    finally:
-        disk.close(lock)
 
 
 def plan(path: Path, seed: int, disk: Disk, choices: Collection[Choice]) -> Plan:
