@@ -64,9 +64,12 @@ async def write_numbered(
     partition: int = 0,
     size: int = VALUE_BYTES,
     timestamps_ms: Sequence[int] | None = None,
+    idempotent: bool = True,
 ) -> None:
     """Writes these records, each in a batch of its own."""
-    async with client.producer(topic, max_batch_bytes=1, max_in_flight=60) as producer:
+    async with client.producer(
+        topic, max_batch_bytes=1, max_in_flight=60, idempotent=idempotent
+    ) as producer:
         for index, number in enumerate(numbers):
             timestamp_ms = None if timestamps_ms is None else timestamps_ms[index]
             await producer.send(

@@ -36,9 +36,12 @@ def broker(tmp_path: Path):
 
 
 async def _filled(broker: BrokerProcess, client: Client) -> None:
+    """Fills segments 1 to 8. For an idempotent producer retention waits, and goes in two steps."""
     settings = TopicSettings(segment_bytes=SEGMENT_BYTES)
     await client.admin.create_topic("orders", settings=settings)
-    await write_numbered(client, "orders", range(COUNT), size=VALUE_BYTES, timestamps_ms=STAMPS)
+    await write_numbered(
+        client, "orders", range(COUNT), size=VALUE_BYTES, timestamps_ms=STAMPS, idempotent=False
+    )
     assert len(files(broker.data_dir, "orders")) == SEGMENTS
 
 
