@@ -29,6 +29,7 @@ FAILED_ONCE = {
     5361: "of a record given up for nobody, whose journal failed, asyncio told with a traceback",
     8779: "after a long time without a broker retention came before the producers were saved",
     12849: "the checker did not think of records before a reset that nobody knew of by then",
+    14246: "the disk stayed full, a log start found no room, and a kill took it back",
 }
 """Seeds that have found something, and what that was."""
 

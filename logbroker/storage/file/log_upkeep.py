@@ -1,6 +1,7 @@
 """The files of a partition beside those that are written: its checkpoint, and what may go.
 
-The checkpoint says where the log begins before the segments before that are removed.
+The checkpoint says where the log begins before the segments before that are removed. Where
+the disk has no room for it, the last of those files stays, empty, and its name says it.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from pathlib import Path
 import structlog
 
 from logbroker.config import LogConfig
-from logbroker.errors import ExhaustedError
+from logbroker.errors import ExhaustedError, LogbrokerError
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage.engine import NeededFrom
 from logbroker.storage.file import paths
@@ -35,6 +36,8 @@ class LogUpkeep:
         segments: Segments,
         mark: HighWatermark,
         want_flush: Callable[[], object],
+        *,
+        is_start_saved: bool,
     ) -> None:
         self._disk, _, self._files, self._threads, self._reader = machine
         self._directory = directory
@@ -44,7 +47,7 @@ class LogUpkeep:
         self._want_flush = want_flush
         self.lock = asyncio.Lock()
         """Held by what changes the checkpoint, or files other than the active segment's."""
-        self.is_start_saved = True
+        self.is_start_saved = is_start_saved
         """Whether the checkpoint says where the log begins. Not so where the disk was full."""
 
     async def retain(self, config: LogConfig, now_ms: int, needed_from: NeededFrom) -> None:
@@ -63,6 +66,7 @@ class LogUpkeep:
             if len(self._segments) == count:
                 raise
             self.is_start_saved = False  # a full disk must not keep retention from making room
+            await self._threads.run(self._mark_start, gone[-1], start)
         self._segments.log_start_offset = start
         size = sum(segment.size_bytes for segment in gone)
         await self.drop_segments()
@@ -82,6 +86,20 @@ class LogUpkeep:
             await self.save_checkpoint(self._segments.log_start_offset)
         except ExhaustedError as error:
             log.warning("log start not noted", error=str(error), **self._partition.log_fields())
+
+    def _mark_start(self, segment: Segment, start: int) -> None:
+        """Makes a file that goes say where the log begins: that needs no room. For a thread."""
+        mark = paths.segment_path(self._directory, start, paths.START)
+        try:
+            segment.rename(mark, self._disk)
+            self._disk.sync_directory(self._directory)
+            descriptor = self._disk.open(mark)
+            try:
+                self._disk.truncate(descriptor, 0)
+            finally:
+                self._disk.close(descriptor)
+        except LogbrokerError as error:
+            log.warning("log start not marked", error=str(error), **self._partition.log_fields())
 
     async def _expired_count(self, config: LogConfig, now_ms: int, needed_from: NeededFrom) -> int:
         """Returns how many segments may go; none of them has what is not durable yet."""
@@ -131,7 +149,17 @@ class LogUpkeep:
         """Writes the checkpoint durably, and index files beside it."""
         files = {self._directory / paths.CHECKPOINT: self._checkpoint(log_start_offset).encode()}
         await self._threads.run(self._disk.write_files, self._directory, files, hints)
-        self.is_start_saved = True
+        if not self.is_start_saved:
+            self.is_start_saved = True
+            await self._threads.run(self._remove_marks)
+
+    def _remove_marks(self) -> None:
+        try:
+            for name in self._disk.names(self._directory):
+                if paths.start_of(name) is not None:
+                    self._disk.unlink(self._directory / name)
+        except LogbrokerError as error:
+            log.warning("log start mark left", error=str(error), **self._partition.log_fields())
 
     def _checkpoint(self, log_start_offset: int) -> Checkpoint:
         return Checkpoint(

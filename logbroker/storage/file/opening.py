@@ -2,10 +2,12 @@
 
 The next offset is the largest that any file vouches for: what the last segment holds, what
 the checkpoint says, what the name of the last segment says. What is missing below it is
-lost, and reported as such by whoever reads there.
+lost, and reported as such by whoever reads there. The log start is the largest that the
+checkpoint or a mark beside it says.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +36,8 @@ class Opened(NamedTuple):
     torn_bytes: int
     is_index_saved: bool
     is_checkpoint_saved: bool
+    is_start_saved: bool
+    """Whether the log start is in the checkpoint alone, and not in marks beside it."""
 
 
 def damaged(topic: str, partition: int, directory: Path) -> UnavailableError:
@@ -51,10 +55,12 @@ def open_partition(
     for name in disk.names(directory):
         if name.endswith(paths.TMP):
             disk.unlink(directory / name)
-    checkpoint = _read_checkpoint(disk, directory, partition)
+    saved = _read_checkpoint(disk, directory, partition)
+    marks = [at for name in disk.names(directory) if (at := paths.start_of(name)) is not None]
+    checkpoint = _with_start(saved, max(marks, default=0))
     segments = _segments(disk, directory, partition.seed, checkpoint.log_start_offset)
     if not segments:
-        return Opened([], checkpoint, False, 0, True, True)
+        return Opened([], checkpoint, False, 0, True, checkpoint == saved, not marks)
     if not was_clean:
         _read_anew(disk, segments, checkpoint.next_offset)
     contents = segments[-1].read_indexes(disk) if was_clean else None
@@ -71,7 +77,7 @@ def open_partition(
         _cut(disk, last, torn_bytes)
     if not was_clean:
         _sync(disk, segments)
-    next_offset = max(checkpoint.next_offset, last.next_offset, checkpoint.log_start_offset)
+    next_offset = max(checkpoint.next_offset, last.next_offset)
     is_appendable = next_offset == last.next_offset
     if not is_appendable:
         last.next_offset = next_offset
@@ -85,10 +91,22 @@ def open_partition(
         next_offset=next_offset,
         append_time_ms=append_time_ms,
     )
-    is_checkpoint_saved = found_now == checkpoint
     return Opened(
-        segments, found_now, is_appendable, torn_bytes, is_index_saved, is_checkpoint_saved
+        segments,
+        found_now,
+        is_appendable,
+        torn_bytes,
+        is_index_saved,
+        is_checkpoint_saved=found_now == saved,
+        is_start_saved=not marks,
     )
+
+
+def _with_start(checkpoint: Checkpoint, log_start_offset: int) -> Checkpoint:
+    """Returns it with a log start offset, if that is a later one."""
+    start = max(checkpoint.log_start_offset, log_start_offset)
+    next_offset = max(checkpoint.next_offset, start)
+    return replace(checkpoint, log_start_offset=start, next_offset=next_offset)
 
 
 def _read_checkpoint(disk: Disk, directory: Path, partition: PartitionId) -> Checkpoint:

@@ -71,7 +71,13 @@ class FilePartitionLog:
         )
         self._flusher = self._log_flush.flusher
         self._upkeep = LogUpkeep(
-            machine, directory, partition, self._segments, self._mark, self._flusher.want
+            machine,
+            directory,
+            partition,
+            self._segments,
+            self._mark,
+            self._flusher.want,
+            is_start_saved=opened.is_start_saved,
         )
         self._known_damage = KnownDamage(partition)
         self._log_reader = LogReader(
@@ -298,7 +304,7 @@ class FilePartitionLog:
                 await self._log_flush.sync(active)
             if not self._is_index_saved:
                 hints |= active.index_files()
-        if hints or not self._is_checkpoint_saved:
+        if hints or not (self._is_checkpoint_saved and self._upkeep.is_start_saved):
             await self._upkeep.save_checkpoint(self._segments.log_start_offset, hints)
 
     def _check_disk(self) -> None:

@@ -4,6 +4,7 @@
     scrub                                        how far the scrub has come
     topics/<topic>/<partition>/checkpoint
     topics/<topic>/<partition>/<base offset, 20 digits>.log .index .timeindex
+    topics/<topic>/<partition>/<log start offset, 20 digits>.start
     lost/<topic>/                                topics an operator has put aside
     trash/<random name>/                         deleted partitions, until they are unlinked
 
@@ -19,16 +20,17 @@ from logbroker.record.partition_id import PartitionId
 
 LOCK, CLEAN, TOPICS, TRASH, CHECKPOINT = "lock", "clean", "topics", "trash", "checkpoint"
 SCRUB, LOST = "scrub", "lost"
-LOG, INDEX, TIME_INDEX, TMP = ".log", ".index", ".timeindex", ".tmp"
+LOG, INDEX, TIME_INDEX, TMP, START = ".log", ".index", ".timeindex", ".tmp", ".start"
 INTERNAL = "__"
 
 SEGMENT = re.compile(r"([0-9]{20})\.log")
+START_MARK = re.compile(r"([0-9]{20})\.start")
 TOPIC = re.compile(rf"(?!-|\.\.?\Z)[A-Za-z0-9._-]{{1,{NAME_CHARS}}}")
 PARTITION = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def segment_path(directory: Path, base_offset: int, suffix: str = LOG) -> Path:
-    """Returns the path of a segment's file."""
+    """Returns the path of a segment's file, or of a mark of the log start."""
     assert base_offset >= 0
     return directory / f"{base_offset:020}{suffix}"
 
@@ -36,6 +38,12 @@ def segment_path(directory: Path, base_offset: int, suffix: str = LOG) -> Path:
 def base_offset_of(name: str) -> int | None:
     """Returns the base offset that the name of a `.log` file states; None for other names."""
     match = SEGMENT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def start_of(name: str) -> int | None:
+    """Returns the log start offset that the name of a `.start` file states; None for others."""
+    match = START_MARK.fullmatch(name)
     return int(match[1]) if match else None
 
 

@@ -256,7 +256,16 @@ class Segment:
 
     def remove(self, disk: Disk) -> None:
         """Unlinks the files. For a thread."""
-        for path in (self._index, self._time_index, self.file.path):
+        self._remove_indexes(disk)
+        disk.unlink(self.file.path)
+
+    def rename(self, path: Path, disk: Disk) -> None:
+        """Gives the log file another name, and unlinks what goes with it. For a thread."""
+        self._remove_indexes(disk)
+        disk.rename(self.file.path, path)
+
+    def _remove_indexes(self, disk: Disk) -> None:
+        for path in (self._index, self._time_index):
             disk.unlink(path)
 
     @property
