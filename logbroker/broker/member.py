@@ -21,6 +21,8 @@ from logbroker.group.settings import GroupSettings, Order
 
 MAX_RECORDS = 1_000
 MAX_BYTES = 16 << 20
+CAUGHT_UP_DELAY_MS = 30
+"""So long what it is told may wait for an answer to go with, while the client holds records."""
 
 
 class Joined(NamedTuple):
@@ -104,6 +106,10 @@ class Member:
         """Where all was delivered."""
         self._untold: dict[TopicPartition, None] = {}
         """Of these, where the client has not been told so."""
+        self._tell_at_ms = 0
+        """When it is told at the latest, by the monotonic clock."""
+        self._delivered_from: LedgerId | None = None
+        """Where the last delivery is from, until it is known whether that was all."""
 
     @property
     def called(self) -> str:
@@ -161,12 +167,15 @@ class Member:
         """Returns what to tell the client next, once there is anything, or a heartbeat is due.
 
         Answers go with a delivery where there is one; what concerns leases goes before it.
-        Raises what the stream ends with.
+        Whether a delivery was all there is, is looked into once that is on its way. Raises
+        what the stream ends with.
         """
         while True:
             self.holding.has_news.clear()
             if self.failure:
                 raise self.failure.again()
+            if self._delivered_from:
+                self._look_behind(self._delivered_from)
             news = self._news()
             if news.goes_ahead:
                 return news, None
@@ -176,16 +185,21 @@ class Member:
                 self.end(error)
                 delivery = None
             if delivery:
-                return self._with_caught_up(news, delivery), delivery
+                return self._with_caught_up(news), delivery
             if news is not NOTHING:
-                return news, None
-            if self.failure or self._untold:
+                return self._with_caught_up(news), None
+            if self.failure:
                 continue
+            wait_ms = self._heartbeat_ms
+            if self._untold:
+                wait_ms = self._tell_at_ms - self._groups.clock.monotonic_ms()
+                if wait_ms <= 0 or not (self.holding.record_count or self._answers):
+                    return self._with_caught_up(NOTHING), None
             try:
                 waiting = self.holding.has_news.wait()
-                await self._groups.clock.wait_for(waiting, self._heartbeat_ms)
+                await self._groups.clock.wait_for(waiting, wait_ms)
             except TimeoutError:
-                return NOTHING, None
+                return self._with_caught_up(NOTHING), None
 
     def _hear(self) -> None:
         self.heard_ms = self._groups.clock.monotonic_ms()
@@ -195,7 +209,7 @@ class Member:
 
     def _news(self) -> News:
         """Returns what there is to tell; NOTHING itself where that is nothing."""
-        told = self._joined, self.holding.taken_back, self._answers, self._untold
+        told = self._joined, self.holding.taken_back, self._answers
         if self._assigned is None and not any(told):
             return NOTHING
         joined, self._joined = self._joined, None
@@ -220,24 +234,17 @@ class Member:
             tuple(taken_back),
             tuple(settled),
             tuple(extended),
-            self._tell_caught_up(),
         )
         return NOTHING if news == NOTHING else news
 
-    def _tell_caught_up(self) -> tuple[tuple[str, int], ...]:
-        """Returns the partitions that are caught up and not told to be, which they are now."""
+    def _with_caught_up(self, news: News) -> News:
+        """Returns news that tell also which partitions are caught up, if some are since then."""
         if not self._untold:
-            return ()
-        untold, self._untold = self._untold, {}
-        return self._named(untold)
-
-    def _with_caught_up(self, news: News, delivery: Delivery) -> News:
-        """Returns the news that go with a delivery: its partition is caught up by it, or is not."""
-        if not (news.caught_up or self._untold):
             return news
-        place = delivery.topic, delivery.partition
-        before = tuple([one for one in news.caught_up if one != place])
-        return News(*news[:-1], before + self._tell_caught_up())
+        for ledger_id in self.holding.ledgers:  # there is more by now
+            self._forget_caught_up(self._live.place_of(ledger_id))
+        untold, self._untold = self._untold, {}
+        return news._replace(caught_up=self._named(untold)) if untold else news
 
     async def _lease(self) -> Delivery | None:
         """Returns the next delivery, from one ledger after the other."""
@@ -253,12 +260,18 @@ class Member:
             if delivery:
                 self._forget_caught_up(self._live.place_of(ledger_id))
                 holding.forget(ledger_id)
+                self._delivered_from = ledger_id
+                return delivery
             if self._has_given_all(ledger_id):
                 self._note_given(ledger_id)
-            elif delivery:
-                holding.look_into(ledger_id)
-            if delivery:
-                return delivery
+
+    def _look_behind(self, ledger_id: LedgerId) -> None:
+        """Finds out whether a delivery from a ledger was all there is."""
+        self._delivered_from = None
+        if self._has_given_all(ledger_id):
+            self._note_given(ledger_id)
+        else:
+            self.holding.look_into(ledger_id)
 
     def _next_ledger(self) -> LedgerId | None:
         """Returns where to look next; None: nowhere, or not while it holds anything."""
@@ -293,6 +306,8 @@ class Member:
             if one != ledger_id and not self._has_given_all(one):
                 return
         self._caught_up.add(place)
+        if not self._untold:
+            self._tell_at_ms = self._groups.clock.monotonic_ms() + CAUGHT_UP_DELAY_MS
         self._untold[place] = None
 
     def _has_given_all(self, ledger_id: LedgerId) -> bool:

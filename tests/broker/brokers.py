@@ -99,6 +99,20 @@ async def values_of(broker, topic="a", partition=0, **spec):
     return [record.value for record in await records_of(broker, topic, partition, **spec)]
 
 
+async def told_within(broker, member, within_ms):
+    """Returns all that a member is told in this time: news, and deliveries or None."""
+    told, end_ms = [], broker.clock.monotonic_ms() + within_ms
+    while True:
+        coming = asyncio.ensure_future(member.next())
+        await broker.clock.advance(0)
+        while not coming.done() and broker.clock.monotonic_ms() < end_ms:
+            await broker.clock.advance(1)
+        if not coming.done():
+            coming.cancel()
+            return told
+        told.append(coming.result())
+
+
 async def next_delivery(broker, member):
     """Returns the next delivery, while the clock goes on as it must."""
     while True:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from logbroker.broker.groups_journal import LATER_MS
+from logbroker.broker.member import CAUGHT_UP_DELAY_MS, News
 from logbroker.broker.membership import MemberSpec
 from logbroker.broker.settle import Settlement
 from logbroker.errors import DataLossError
@@ -12,7 +13,7 @@ from logbroker.group.record_state import Cause
 from logbroker.group.settings import GroupSettings, Order, Start
 from logbroker.group.start_position import Position
 
-from .brokers import batch_of, topic_on
+from .brokers import batch_of, told_within, topic_on
 
 
 async def joined(broker, limit, order=Order.NONE, **settings):
@@ -193,17 +194,48 @@ async def test_a_group_reset_while_keys_are_read_begins_where_it_was_reset_to(is
         await broker.leave(member, has_vanished=False)
 
 
-async def test_a_member_hears_with_the_last_records_that_it_is_caught_up():
+async def test_a_member_hears_that_it_is_caught_up_a_moment_behind_the_last_records():
     async with topic_on() as broker:
         await fill(broker, 300, 300)
         member = await joined(broker, 1_000)
-        told = []
-        for _ in range(3):
-            coming = asyncio.ensure_future(member.next())
-            await broker.clock.advance(0)
-            news, delivery = await coming
-            told.append((delivery and delivery.runs[-1].end, news.caught_up))
-        assert told == [(None, ()), (300, ()), (600, (("a", 0),))]
+        told = await told_within(broker, member, CAUGHT_UP_DELAY_MS - 1)
+        assert [delivery and delivery.runs[-1].end for _, delivery in told] == [None, 300, 600]
+        assert not any(news.caught_up for news, _ in told)
+        assert await told_within(broker, member, 1) == [(News(caught_up=(("a", 0),)), None)]
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_a_member_hears_that_it_is_caught_up_with_an_answer_that_comes_before():
+    async with topic_on() as broker:
+        await fill(broker, 2)
+        member = await joined(broker, 1_000)
+        [(token, *_)] = await deliveries(broker, member)
+        await acknowledge(member, token, 0, 1)
+        [(news, delivery)] = await told_within(broker, member, CAUGHT_UP_DELAY_MS)
+        assert (len(news.settled), news.caught_up, delivery) == (1, (("a", 0),), None)
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_a_member_without_records_hears_at_once_that_it_is_caught_up():
+    async with topic_on() as broker:
+        member = await joined(broker, 1_000)
+        told = await told_within(broker, member, 0)
+        assert [news.caught_up for news, _ in told] == [(), (("a", 0),)]
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_a_member_is_not_told_that_it_is_caught_up_where_more_has_come_meanwhile():
+    async with topic_on() as broker:
+        await fill(broker, 1)
+        member = await joined(broker, 1)
+        [(token, *_)] = await deliveries(broker, member)
+        await fill(broker, 1)
+        told = await told_within(broker, member, 10 * CAUGHT_UP_DELAY_MS)
+        assert not any(news.caught_up or delivery for news, delivery in told), "no room for it"
+        await acknowledge(member, token, 0, 1)
+        told = await told_within(broker, member, CAUGHT_UP_DELAY_MS)
+        assert [delivery and delivery.runs[-1].end for _, delivery in told] == [2, None]
+        assert [news.caught_up for news, _ in told] == [(), (("a", 0),)]
         await broker.leave(member, has_vanished=False)
 
 

@@ -1,5 +1,6 @@
 """ConsumeService over gRPC, `partition` order: deliveries, answers, and what ends do."""
 
+from logbroker.broker.member import CAUGHT_UP_DELAY_MS
 from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.v1 import group_pb2
@@ -152,9 +153,11 @@ async def test_a_member_is_told_anew_that_it_has_caught_up_after_each_answer_but
         await publish(calls, b"0", b"1", b"2")
         await clock.advance(200)
         first = await member.delivery()
+        await clock.advance(CAUGHT_UP_DELAY_MS)
         await member.until(lambda: member.caught_up)
         member.caught_up.clear()
         await member.settle(first, REJECT, 1, 2)
+        await clock.advance(CAUGHT_UP_DELAY_MS)
         await member.until(lambda: member.caught_up)
         member.caught_up.clear()
         await member.settle(first, RETRY, 2, 3, delay_ms=500)
@@ -163,6 +166,7 @@ async def test_a_member_is_told_anew_that_it_has_caught_up_after_each_answer_but
         assert not member.caught_up, "one is to be tried again"
         await clock.advance(200)
         assert (await member.delivery()).offsets == [2]
+        await clock.advance(CAUGHT_UP_DELAY_MS)
         await member.until(lambda: member.caught_up)
         assert member.caught_up == [("a", 0)]
 
