@@ -190,15 +190,21 @@ class Groups:
 
     # Changing
 
-    def commit(self, decided: Sequence[Event], answered: Answered | None = None) -> "Future[Any]":
+    def commit(
+        self,
+        decided: Sequence[Event],
+        answered: Answered | None = None,
+        now: Moment | None = None,
+    ) -> "Future[Any]":
         """Journals and applies events; what it returns is done once they are as durable as need be.
 
         So is then what was decided before: an answer that changes nothing may rest on that.
+        `now` is for who has just asked.
         Raises what the journal does, and nothing has changed then.
         """
         done = self.journal.keep(decided)
         self.decided_count += 1
-        now = self.moment()
+        now = now or self.moment()
         effects, note_letter = self.effects, self.letters.note
         tried = []
         for event in decided:
@@ -222,10 +228,14 @@ class Groups:
         return done
 
     def commit_in(
-        self, ledger_id: LedgerId, decided: Sequence[LedgerEvent], answered: Answered | None = None
+        self,
+        ledger_id: LedgerId,
+        decided: Sequence[LedgerEvent],
+        answered: Answered | None = None,
+        now: Moment | None = None,
     ) -> "Future[Any]":
         """Does the same for events of one ledger."""
-        return self.commit([InLedger(ledger_id, event) for event in decided], answered)
+        return self.commit([InLedger(ledger_id, event) for event in decided], answered, now)
 
     def release(self, ledger_id: LedgerId, member: str) -> None:
         """Gives back all that a member holds of a ledger, uncounted."""

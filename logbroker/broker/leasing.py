@@ -23,7 +23,7 @@ from logbroker.group.dispatch import MANY
 from logbroker.group.group import TopicRead
 from logbroker.group.group_events import LedgerId
 from logbroker.group.ledger import DeliveredRun, Ledger
-from logbroker.group.ledger_events import Leased, Trimmed
+from logbroker.group.ledger_events import Leased, Moment, Trimmed
 from logbroker.group.settings import OutOfRange
 from logbroker.limits import FETCH_BYTES
 from logbroker.record.batch import Batch, BatchHeader
@@ -127,7 +127,9 @@ class Leasing:
             here = ledger.state.leases.count_of(holding.name)
             if not is_worthwhile(ledger.window_room, ledger.settings.max_unsettled, here):
                 return None
-            wanted = self._decide(ledger, holding, limits, bounds.high_watermark, max_ranges=2)
+            wanted = self._decide(
+                ledger, holding, limits, groups.moment(), bounds.high_watermark, max_ranges=2
+            )
             if wanted is None:
                 return None
             decided_count = groups.decided_count
@@ -145,22 +147,23 @@ class Leasing:
                 self._skip(ledger_id, ledger, first, base)
                 continue
             below = _whole_batches(headers, first, limits.record_count)
+            now = groups.moment()
             is_all = len(wanted.ranges) == 1 and wanted.ranges[0][1] <= below
             if is_all and groups.decided_count == decided_count:
                 leased: Leased | None = wanted  # nothing has happened, and there is no more
             else:
-                leased = self._decide(ledger, holding, limits, below)
+                leased = self._decide(ledger, holding, limits, now, below)
             if leased is None:
                 return None
             if leased.ranges[0][0] < base:
                 continue
             token = groups.new_token()
-            end_ms = ledger.lease_end_ms(groups.moment(), lease_ms)
+            end_ms = ledger.lease_end_ms(now, lease_ms)
             leased = Leased(token, holding.name, leased.ranges, end_ms, leased.is_suspect)
             batches = _cut(run.batches, headers, leased.ranges, seed)
             if len(batches) > limits.response_bytes:
                 raise _too_large(len(batches), limits.response_bytes, leased.ranges[0][0])
-            groups.commit_in(ledger_id, [leased])
+            groups.commit_in(ledger_id, [leased], now=now)
             holding.sized(token, len(batches))
             topic = live.topic_read(ledger_id.topic_id)
             return _delivery(ledger_id, topic, ledger, leased, batches, lease_ms)
@@ -171,6 +174,7 @@ class Leasing:
         ledger: Ledger,
         holding: Holding,
         limits: Limits,
+        now: Moment,
         below: int,
         max_ranges: int = MANY,
     ) -> Leased | None:
@@ -179,7 +183,7 @@ class Leasing:
         decided = ledger.decide_lease(
             holding.name,
             0,
-            self._groups.moment(),
+            now,
             high_watermark=below,
             max_count=limits.record_count,
             max_ranges=max_ranges,
