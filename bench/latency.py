@@ -1,7 +1,7 @@
 """How long until a record that is published is in the hands of a group's handler?
 
-One record at a time, with nothing else under way: the next is published a few ms after the
-one before was handled, when it is settled and all is still. Beside it stands a message and its
+One record at a time, with nothing else under way: the next is published 30 ms after the one
+before was handled, when it is settled and all is still. Beside it stands a message and its
 answer on a bare stream, at the same pace. Publisher and handler are one process, so one clock
 times both.
 
@@ -24,6 +24,7 @@ from bench.rows import AtMost, Row
 from logbroker.client.consumer import Consumer
 from logbroker.client.delivered import Delivered
 from logbroker.client.producer import Producer
+from logbroker.client.settlement_pause import GATHER_MS
 
 Once = Callable[[], Awaitable[float]]
 
@@ -31,8 +32,8 @@ SHAPE = Shape(100, 1)
 PING, LOOP, WORKER = "ping-pong beside deliveries", "to a consumer's loop", "to a worker's handler"
 IN_A_ROW = "in a row"
 PERCENTILES = {"p50": 0.5, "p99": 0.99}
-PAUSE_S = 0.006
-"""After this nothing is left to do of a record: settlements gather for 2 ms, and are flushed."""
+PAUSE_S = 1.5 * GATHER_MS / 1_000
+"""After this nothing is left to do of a record: its settlement has gathered, and is answered."""
 FEWER, FEWEST = 4, 10
 """In a row, and with pauses, are so many times fewer records than the scale says."""
 P50_GOAL = AtMost(3)
