@@ -224,6 +224,19 @@ async def test_a_member_without_records_hears_at_once_that_it_is_caught_up():
         await broker.leave(member, has_vanished=False)
 
 
+async def test_a_member_hears_that_one_partition_is_caught_up_with_a_delivery_of_another():
+    async with topic_on(partition_count=2) as broker:
+        await broker.produce("a", "", 0, batch_of(b"v"))
+        member = await joined(broker, 1_000)
+        assert len(await deliveries(broker, member)) == 1
+        await broker.produce("a", "", 1, batch_of(b"v"))
+        [(news, delivery)] = await told_within(broker, member, 0)
+        assert (delivery.partition, news.caught_up) == (1, (("a", 0),))
+        [(news, _)] = await told_within(broker, member, CAUGHT_UP_DELAY_MS)
+        assert news.caught_up == (("a", 1),)
+        await broker.leave(member, has_vanished=False)
+
+
 async def test_a_member_is_not_told_that_it_is_caught_up_where_more_has_come_meanwhile():
     async with topic_on() as broker:
         await fill(broker, 1)
