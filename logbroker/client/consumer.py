@@ -22,22 +22,25 @@ place in a topic belongs to the group, not to one of its members.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from logbroker.client.audience import TopicPartition
+from logbroker.client.batch_iterator import BatchIterator
 from logbroker.client.connection import Connection
 from logbroker.client.consumer_settings import ConsumerSettings, Settle
 from logbroker.client.consumer_stats import ConsumerStats, LostRecords
 from logbroker.client.delivered import Delivered, DeliveredBatch, Run
 from logbroker.client.forks import tell_of_forks
-from logbroker.client.handed_out import HandedOut, place_of, ranges_of
+from logbroker.client.handed_out import HandedOut, answerable, lease_of, place_of
 from logbroker.client.lease import Lease
 from logbroker.client.membership import LEAVE_MS, Membership
 from logbroker.client.prefetched import Prefetched
+from logbroker.client.processing_watch import ProcessingWatch
 from logbroker.client.settlements import PendingSettlement, Turn
 from logbroker.client.topics import get_topic
+from logbroker.client.waiters import Waiters
 from logbroker.errors import InvalidError, LogbrokerError, PreconditionError
 from logbroker.group.settings import Order
 from logbroker.record.offset_ranges import Range
@@ -58,7 +61,6 @@ class Consumer:
         self.on_lost: Callable[[LostRecords], None] | None = None
         """Called when records turn out to have been answered too late."""
         self._connection = connection
-        self._clock = connection.clock
         self._member = Membership(connection, settings, self)
         self._outbox = self._member.outbox
         self._prefetched = Prefetched()
@@ -68,13 +70,12 @@ class Consumer:
         self.cursor = self._handed_out.cursor
         self._settling: tuple[DeliveredBatch, PendingSettlement] | None = None
         self._partitions: set[TopicPartition] = set()
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters = Waiters()
         self._ticking: asyncio.Task[None] | None = None
         self._delivered_count = 0
         self._is_closed = False
-        self._is_suspended = False
-        self._signs: tuple[int, ...] = ()
-        self._alive_ms = self._clock.monotonic_ms()
+        now_ms = connection.clock.monotonic_ms()
+        self._watch = ProcessingWatch(settings, self._member, self._prefetched, now_ms)
         tell_of_forks(self)
 
     async def open(self) -> Self:
@@ -121,8 +122,7 @@ class Consumer:
             offset = what[0] if run.ledger_offset is None else run.ledger_offset
             turn.offsets.append(offset)
             return PendingSettlement(turn, offset)
-        ranges = self._ranges_of(what)
-        return self._outbox.acknowledge_ranges(_lease_of(what), ranges)
+        return self._outbox.acknowledge_ranges(lease_of(what), answerable(what))
 
     def retry(
         self, what: Delivered | DeliveredBatch, delay_ms: int | None = None, reason: str = ""
@@ -190,7 +190,7 @@ class Consumer:
     @property
     def caught_up(self) -> frozenset[TopicPartition]:
         """Partitions of which everything there was had been delivered, last we heard."""
-        return frozenset(self._member.caught_up)
+        return frozenset(self._member.held.caught_up)
 
     def positions(self) -> dict[TopicPartition, int]:
         """Returns, of each partition it got records of, one past the last one handed out."""
@@ -207,15 +207,15 @@ class Consumer:
             joined_count=self._member.joined_count,
             delivered_count=self._delivered_count,
             settled_count=self._outbox.settled_count,
-            lost_count=self._member.lost_count + self._outbox.lost_count,
+            lost_count=self._member.lost_count,
             buffered_count=self._prefetched.record_count + self.cursor.left,
         )
 
     # Iterating
 
-    def batches(self) -> "DeliveredBatches":
+    def batches(self) -> BatchIterator[DeliveredBatch]:
         """Returns an iterator over batches: the fastest way. A batch is done as a whole."""
-        return DeliveredBatches(self)
+        return BatchIterator(self.next_batch)
 
     def __aiter__(self) -> Self:
         return self
@@ -287,9 +287,7 @@ class Consumer:
 
     def wake(self) -> None:
         """Wakes who waits."""
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._waiters.wake()
 
     def may_extend(self, lease: Lease, now_ms: int) -> bool:
         """Tells whether its reader is alive: asks for records, or settles some, often enough."""
@@ -301,12 +299,7 @@ class Consumer:
             self._outbox.settled_count,
             self._delivered_count,
         )
-        if signs != self._signs or self._waiters:
-            self._signs, self._alive_ms = signs, now_ms
-        if now_ms - self._alive_ms <= self.settings.max_processing_ms:
-            return True
-        self._suspend()
-        return False
+        return self._watch.is_alive(signs, now_ms, is_waiting=bool(self._waiters))
 
     # Details
 
@@ -318,11 +311,7 @@ class Consumer:
 
     async def _next_batch(self) -> DeliveredBatch | None:
         await self.open()
-        if self._is_suspended:
-            self._is_suspended = False
-            self.set_limits(
-                self.settings.max_outstanding_records, self.settings.max_outstanding_bytes
-            )
+        self._watch.go_on()
         while True:
             if self._settling is not None:
                 if (settled := await self._wait_settled(*self._settling)) is not None:
@@ -337,7 +326,7 @@ class Consumer:
             elif not self.settings.follow and self._has_caught_up():
                 return None
             else:
-                await self._wait()
+                await self._waiters.wait()
                 self._check_open()
 
     async def _wait_settled(
@@ -359,7 +348,7 @@ class Consumer:
             if member.assignment is None:
                 return False
             wanted = set(member.assignment)
-        return wanted <= member.caught_up and self._outbox.is_idle and not self._prefetched
+        return wanted <= member.held.caught_up and self._outbox.is_idle and not self._prefetched
 
     def _answer(
         self,
@@ -368,10 +357,10 @@ class Consumer:
         delay_ms: int | None,
         reason: str,
     ) -> PendingSettlement:
-        lease = _lease_of(what)
+        lease = lease_of(what)
         self._handed_out.settle_done()  # what is done goes before what is not
         turn = self._outbox.answer(
-            lease, self._ranges_of(what), outcome, delay_ms=delay_ms, reason=reason
+            lease, answerable(what), outcome, delay_ms=delay_ms, reason=reason
         )
         if not turn.is_done and self.order is Order.PARTITION:
             self._stall(place_of(lease), turn)
@@ -396,46 +385,7 @@ class Consumer:
         if rest := self._handed_out.put_away():
             self._prefetched.put_back(rest.held())
 
-    def _ranges_of(self, what: Delivered | DeliveredBatch) -> list[Range]:
-        if isinstance(what, Delivered):
-            return [(what.ledger_offset, what.ledger_offset + 1)]
-        return ranges_of(what.lease, what.first_offset, what.end_offset)
-
-    def _suspend(self) -> None:
-        """Gives back what nobody has asked for in a long time, and wants nothing more."""
-        if not self._is_suspended:
-            self._is_suspended = True
-            self._member.set_limits(0, 0)
-            for batch in self._prefetched:
-                self._member.release(batch.lease, [(batch.first_offset, batch.end_offset)])
-            self._prefetched.clear()
-
     def _check_open(self) -> None:
         self._connection.check_open()
         if self._is_closed:
             raise PreconditionError("CLIENT_CLOSED", "this consumer has been closed")
-
-    async def _wait(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
-        try:
-            await waiter
-        finally:
-            self._waiters.discard(waiter)
-
-
-class DeliveredBatches(AsyncIterator[DeliveredBatch]):
-    """Iterates over a consumer's batches. A cancelled wait loses nothing."""
-
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
-
-    async def __anext__(self) -> DeliveredBatch:
-        batch = await self._consumer.next_batch()
-        if batch is None:
-            raise StopAsyncIteration
-        return batch
-
-
-def _lease_of(what: Delivered | DeliveredBatch) -> Lease:
-    return what.run.lease if isinstance(what, Delivered) else what.lease

@@ -7,7 +7,7 @@ settlement that is told to the broker; without, it waits for the owner's answers
 import asyncio
 
 from logbroker.client.audience import TopicPartition
-from logbroker.client.delivered import DeliveredBatch
+from logbroker.client.delivered import Delivered, DeliveredBatch
 from logbroker.client.delivered_cursor import DeliveredCursor
 from logbroker.client.lease import Lease
 from logbroker.client.settlements import Outbox, PendingSettlement
@@ -122,6 +122,18 @@ def ranges_of(lease: Lease, first: int, end: int) -> list[Range]:
     """Returns what of the range is not answered: held, or lost, to be told so."""
     lost = lease.lost.within(first, end) if lease.lost is not None else []
     return lease.held.within(first, end) + lost
+
+
+def lease_of(what: Delivered | DeliveredBatch) -> Lease:
+    """Returns the lease that a record or a batch is held under."""
+    return what.run.lease if isinstance(what, Delivered) else what.lease
+
+
+def answerable(what: Delivered | DeliveredBatch) -> list[Range]:
+    """Returns what of a record or a batch is not answered, in offsets of its lease."""
+    if isinstance(what, Delivered):
+        return [(what.ledger_offset, what.ledger_offset + 1)]
+    return ranges_of(what.lease, what.first_offset, what.end_offset)
 
 
 def place_of(lease: Lease) -> TopicPartition:

@@ -15,12 +15,11 @@ from logbroker.client.audience import Audience, TopicPartition
 from logbroker.client.connection import Connection
 from logbroker.client.consume_requests import limits_request, open_request
 from logbroker.client.consumer_settings import ConsumerSettings
-from logbroker.client.delivered import DeliveredBatch
 from logbroker.client.forks import tell_of_forks
+from logbroker.client.held_leases import HeldLeases
 from logbroker.client.lease import Lease
 from logbroker.client.lease_keeper import LeaseKeeper
 from logbroker.client.logs import ClientLog
-from logbroker.client.record_batch import RecordBatch, check_records
 from logbroker.client.retry import failure_of, unreachable, wait_ms
 from logbroker.client.settlement_pause import SettlementPause
 from logbroker.client.settlements import Outbox, Turn
@@ -35,8 +34,6 @@ from logbroker.wire.convert_groups import group_settings_of
 Response = tuple[pb.ConsumeResponse, Sequence[Batch]]
 Stream = StreamStreamCall[bytes, Response]
 
-LARGE_BYTES = 64 << 10
-"""Behind batches of this size acknowledgements do not gather: few come in that time."""
 SMALL_BYTES = 4 << 10
 """A delivery of no more is handled before the next one is asked for, which costs as much."""
 LEAVE_MS = 5_000
@@ -58,17 +55,14 @@ class Membership:
         self.member_id = ""
         self.assignment: tuple[TopicPartition, ...] | None = None
         """In partition order, what belongs to it; None: not told yet, or another order."""
-        self.caught_up: set[TopicPartition] = set()
         self.failure: LogbrokerError | None = None
-        self.leases: dict[int, Lease] = {}
-        self.lost_count = 0
-        """Records taken back before they were answered."""
+        self.held = HeldLeases(audience)
         self.joined_count = 0
         self.outbox = Outbox(
             self._wake_writer,
             wake_later=self._wake_writer_later,
             note_lost=audience.note_lost,
-            note_reopened=self._reopen,
+            note_reopened=self.held.reopen,
             retry_later=self._retry_later,
         )
         self._connection = connection
@@ -77,13 +71,10 @@ class Membership:
         self._limits = settings.max_outstanding_records, settings.max_outstanding_bytes
         self._has_new_limits = False
         self._keeper = LeaseKeeper(
-            connection.clock, self.leases, self._wake_writer, audience.may_extend
+            connection.clock, self.held.by_token, self._wake_writer, audience.may_extend
         )
         self._wake = asyncio.Event()
         self._pause = SettlementPause(connection.clock, self.outbox.hurry)
-        self._delivered_count = 0
-        self._is_urgent = False
-        """What came last is large, or came before: then the broker may have to wait for us."""
         self._has_joined = asyncio.Event()
         self._has_stream = False
         self._is_leaving = False
@@ -142,14 +133,12 @@ class Membership:
         """Gives up all leases: this is a child process, its parent is the member."""
         self._is_forked = True
         self.outbox.forked()
-        for lease in self.leases.values():
-            lease.is_gone = True
-            lease.lose_all()
+        self.held.forked()
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as self._tasks:
             self._keeper.start(self._tasks)
-            while not (self._is_leaving and (self.outbox.is_idle or not self.leases)):
+            while not (self._is_leaving and (self.outbox.is_idle or not self.held.by_token)):
                 error = await self._attend()
                 if error is None:
                     break
@@ -231,27 +220,28 @@ class Membership:
 
     def _take(self, response: pb.ConsumeResponse, batches: Sequence[Batch]) -> None:
         if response.taken_back:
-            self._take_back(response.taken_back)
+            self.held.take_back(response.taken_back)
         if response.HasField("joined"):
             self._take_joined(response.joined)
         if response.HasField("assignment"):
             self.assignment = tuple(
                 TopicPartition(one.topic, one.partition) for one in response.assignment.partitions
             )
-            self.caught_up &= set(self.assignment)
+            self.held.caught_up &= set(self.assignment)
             log.debug("assigned", group=self.settings.group, partitions=len(self.assignment))
         if response.settled:
             self.outbox.take_answers(response.settled)
-            self._forget_settled()
+            self.held.forget_settled()
         if response.extended:
             lost_count = self._keeper.take_answers(response.extended)
             if lost_count:
-                self.lost_count += lost_count
+                self.held.lost_count += lost_count
                 self._audience.drop()
         if response.HasField("delivery"):
-            self._take_delivery(response.delivery, batches)
+            self._keeper.keep_every(response.delivery.lease_ms)
+            self.held.take(response.delivery, batches, self._pass_damage)
         for one in response.caught_up:
-            self.caught_up.add(TopicPartition(one.topic, one.partition))
+            self.held.caught_up.add(TopicPartition(one.topic, one.partition))
         if response.caught_up or response.settled or response.HasField("assignment"):
             self._audience.wake()
 
@@ -266,41 +256,6 @@ class Membership:
         self._has_joined.set()
         self._wake.set()
 
-    def _take_delivery(self, delivery: pb.Delivery, batches: Sequence[Batch]) -> None:
-        runs = list(delivery.ranges)
-        ranges = [(one.first_offset, one.end_offset) for one in runs]
-        lease = Lease(
-            delivery.token,
-            delivery.topic,
-            delivery.topic_id,
-            delivery.partition,
-            ranges,
-            dead_letter_topic=delivery.dead_letter_topic,
-        )
-        self._keeper.keep_every(delivery.lease_ms)
-        self.leases[lease.token] = lease
-        self._delivered_count += lease.held.count
-        # Of suspects the next one comes only when this one is settled.
-        self._is_urgent = max([run.delivery_number for run in runs], default=1) > 1
-        self._reopen(lease)
-        for batch in batches:
-            try:
-                check_records(batch)
-                first, end = batch.header.base_offset, batch.header.next_offset
-                own = lease.held.within(first, end)
-                if not own:
-                    continue
-                read = RecordBatch(batch, lease.partition, own[0][0], own[-1][1])
-                read.columns()
-            except DataLossError as error:
-                self._pass_damage(lease, batch.header.base_offset, error)
-                continue
-            inside = runs
-            if len(runs) > 1:
-                inside = [one for one in runs if one.first_offset < end and one.end_offset > first]
-            self._is_urgent |= batch.header.size_bytes >= LARGE_BYTES
-            self._audience.take(DeliveredBatch(lease, read, inside))
-
     def _pass_damage(self, lease: Lease, base_offset: int, error: DataLossError) -> None:
         """Rejects records that cannot be read: nobody can handle them."""
         end = int(error.details.get("next_offset", base_offset + 1))
@@ -311,34 +266,14 @@ class Membership:
         if held := lease.take(base_offset, end):
             self.outbox.answer(lease, held, pb.OUTCOME_REJECT, reason=f"{DAMAGED}{error}")
 
-    def _take_back(self, taken_back: Iterable[pb.TakenBack]) -> None:
-        for one in taken_back:
-            if lease := self.leases.get(one.token):
-                lost_count = lease.lose(one.first_offset, one.end_offset)
-                self.lost_count += lost_count
-                self._reopen(lease)
-        self._forget_settled()
-        self._audience.drop()
-
-    def _reopen(self, lease: Lease) -> None:
-        """Hears of what may come again, or has come: the broker tells when that is all, again."""
-        self.caught_up.discard(TopicPartition(lease.topic, lease.partition))
-
-    def _forget_settled(self) -> None:
-        for token in [token for token, lease in self.leases.items() if not lease.is_open]:
-            del self.leases[token]
-
     def _lose_stream(self) -> None:
         """Gives up all leases."""
         self.member_id = ""
         self.outbox.lose_connection()
-        for lease in self.leases.values():
-            lease.is_gone = True
-            self.lost_count += lease.lose_all()
-        self.leases.clear()
-        self._delivered_count = self._over_count
+        self.held.lose_all()
+        self.held.delivered_count = self._over_count
         self._keeper.clear()
-        self.assignment, self.caught_up = None, set()
+        self.assignment = None
         self._audience.drop()
 
     def _check(self, error: LogbrokerError) -> None:
@@ -365,18 +300,23 @@ class Membership:
         Not where something waits for them: room, of which half is taken; the next record of
         a key; records that are delivered alone.
         """
-        outstanding = self._delivered_count - self._over_count
+        outstanding = self.held.delivered_count - self._over_count
         is_keyed = self.group_settings is not None and self.group_settings.order is Order.KEY
-        is_needed = self._is_urgent or is_keyed or 2 * outstanding >= self._limits[0]
+        is_needed = self.held.is_urgent or is_keyed or 2 * outstanding >= self._limits[0]
         if is_needed or self._tasks is None or self._is_over:
             self.outbox.hurry()
         else:
             self._pause.begin(self._tasks)
 
     @property
+    def lost_count(self) -> int:
+        """How many records were taken back, or answered too late."""
+        return self.held.lost_count + self.outbox.lost_count
+
+    @property
     def _over_count(self) -> int:
         """How many of the delivered records are settled or lost."""
-        return self.outbox.settled_count + self.outbox.lost_count + self.lost_count
+        return self.outbox.settled_count + self.lost_count
 
     def _retry_later(self, turn: Turn, range_: Range, error: LogbrokerError) -> None:
         assert self._tasks is not None

@@ -6,11 +6,12 @@ which they came: no partition waits for another. Within a partition order is kep
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from logbroker.client.batch_iterator import BatchIterator
 from logbroker.client.connection import Connection
 from logbroker.client.logs import ClientLog
 from logbroker.client.partition_stream import (
@@ -24,6 +25,7 @@ from logbroker.client.partition_stream import (
 )
 from logbroker.client.record_batch import RecordBatch, RecordCursor
 from logbroker.client.topics import REFRESH_MS, get_topic
+from logbroker.client.waiters import Waiters
 from logbroker.errors import (
     DataLossError,
     InvalidError,
@@ -108,7 +110,7 @@ class Reader:
         self._streams: dict[int, PartitionStream] = {}
         self._stops: dict[int, int | None] = {}
         self._inbox: deque[tuple[PartitionStream, RecordBatch | BaseException]] = deque()
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters = Waiters()
         self._opening: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._is_open = False
@@ -138,7 +140,7 @@ class Reader:
             stream.end()
         self._inbox.clear()
         self._cursor.drop()
-        self._wake()
+        self._waiters.wake()
 
     def position(self, partition: int) -> int:
         """Returns the next offset of this partition to be handed out.
@@ -166,10 +168,10 @@ class Reader:
         self._begin(partition, offset)
         self._is_over = False
 
-    def batches(self) -> "BatchIterator":
+    def batches(self) -> BatchIterator[RecordBatch]:
         """Returns an iterator over whole batches, decoded when asked for: the fastest way."""
         self._go_on()
-        return BatchIterator(self)
+        return BatchIterator(self.next_batch)
 
     def __aiter__(self) -> Self:
         self._go_on()
@@ -211,7 +213,7 @@ class Reader:
         """Takes what a stream has read, and wakes who waits for it."""
         if item is not None and self._streams.get(stream.partition) is stream:
             self._inbox.append((stream, item))
-        self._wake()
+        self._waiters.wake()
 
     def note_reset(self, reset: Reset) -> None:
         """Takes note of a stream's reset."""
@@ -246,7 +248,7 @@ class Reader:
                 raise item.again() if isinstance(item, LogbrokerError) else item
             if all(stream.is_finished for stream in self._streams.values()):
                 return None
-            await self._wait()
+            await self._waiters.wait()
             self._check_open()
         return None
 
@@ -366,29 +368,3 @@ class Reader:
         if self._is_closed:
             raise PreconditionError("CLIENT_CLOSED", "this reader has been closed")
         self._connection.check_open()
-
-    async def _wait(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
-        try:
-            await waiter
-        finally:
-            self._waiters.discard(waiter)
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-
-class BatchIterator(AsyncIterator[RecordBatch]):
-    """Iterates over a reader's batches. A cancelled wait loses nothing."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    async def __anext__(self) -> RecordBatch:
-        batch = await self._reader.next_batch()
-        if batch is None:
-            raise StopAsyncIteration
-        return batch

@@ -144,7 +144,7 @@ class Worker:
             retry_count=self._retried,
             reject_count=self._rejected,
             late_count=self._late,
-            lost_count=self._member.lost_count + self._outbox.lost_count,
+            lost_count=self._member.lost_count,
             running_count=sum(runner.record is not None for runner in self._runners),
         )
 
@@ -359,7 +359,7 @@ class Worker:
             assert runner.record is not None
             offset = runner.record.ledger_offset
             begun.setdefault(runner.record.run.lease.token, OffsetRanges()).add(offset, offset + 1)
-        for lease in list(self._member.leases.values()):
+        for lease in list(self._member.held.by_token.values()):
             held = lease.held.ranges()
             self._member.release(lease, minus(held, begun.get(lease.token, OffsetRanges())))
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from client.fake_group import fake_group, stored
-from logbroker.client.membership import LARGE_BYTES
+from logbroker.client.held_leases import LARGE_BYTES
 from logbroker.client.settlement_pause import GATHER_MS
 from logbroker.testing.clock import ManualClock
 from logbroker.v1 import consume_service_pb2 as pb
