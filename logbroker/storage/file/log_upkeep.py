@@ -53,21 +53,25 @@ class LogUpkeep:
     async def retain(self, config: LogConfig, now_ms: int, needed_from: NeededFrom) -> None:
         """Removes the segments whose time is over, or which are beyond the size to keep."""
         count = await self._expired_count(config, now_ms, needed_from)
-        if not count:
+        while count:
+            gone = self._segments.first(count)
+            if gone[-1] is self._segments.active:
+                self._segments.seal()
+                self._want_flush()
+            start = max(gone[-1].next_offset, self._segments.log_start_offset)
+            is_saved = await self._has_saved_start(start, is_all=len(self._segments) == count)
+            still = await self._expired_count(config, now_ms, needed_from)
+            if still >= count:
+                break
+            count = still  # meanwhile somebody has come to need some of it
+            if is_saved and not count:
+                await self.save_checkpoint(self._segments.log_start_offset)
+        else:
             return
-        gone = self._segments.first(count)
-        if gone[-1] is self._segments.active:
-            self._segments.seal()
-            self._want_flush()
-        start = max(gone[-1].next_offset, self._segments.log_start_offset)
-        try:
-            await self.save_checkpoint(start)
-        except ExhaustedError:
-            if len(self._segments) == count:
-                raise
-            self.is_start_saved = False  # a full disk must not keep retention from making room
-            await self._threads.run(self._mark_start, gone[-1], start)
         self._segments.log_start_offset = start
+        if not is_saved:
+            self.is_start_saved = False
+            await self._threads.run(self._mark_start, gone[-1], start)
         size = sum(segment.size_bytes for segment in gone)
         await self.drop_segments()
         if not self.is_start_saved:
@@ -79,6 +83,19 @@ class LogUpkeep:
             log_start_offset=start,
             **self._partition.log_fields(),
         )
+
+    async def _has_saved_start(self, start: int, *, is_all: bool) -> bool:
+        """Notes where the log will begin; False where that finds no room. Raises if nothing stays.
+
+        A full disk must not keep retention from making room.
+        """
+        try:
+            await self.save_checkpoint(start)
+        except ExhaustedError:
+            if is_all:
+                raise
+            return False
+        return True
 
     async def save_start(self) -> None:
         """Notes where the log begins, once there is room: or a restart calls the rest lost."""

@@ -3,9 +3,12 @@
 import asyncio
 from threading import Event, current_thread
 
+import pytest
+
 from logbroker.config import Durability, LogConfig
 from logbroker.errors import DataLossError, OffsetOutOfRangeError
 from logbroker.storage.engine import Bounds
+from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.inspection import verify
 from logbroker.testing.engine_harness import (
@@ -174,6 +177,45 @@ def test_a_new_config_is_taken_when_opened_again(place, run):
             await place.clock.advance(2)
             await engine.housekeep()
             assert log.bounds() == Bounds(1, 1, 1)
+
+    run(test)
+
+
+class _Noting(Disk):
+    """Calls `on_start` while a later log start is written down."""
+
+    on_start = staticmethod(lambda: None)
+
+    def write_files(self, directory, files, hints=None):
+        super().write_files(directory, files, hints)
+        checkpoint = Checkpoint.decode(files.get(directory / "checkpoint", b""))
+        if checkpoint and checkpoint.log_start_offset:
+            self.on_start()
+
+
+@pytest.mark.parametrize("needed, start", [(0, 0), (11, 10), (40, 40)])
+def test_retention_keeps_what_somebody_needs_since_it_has_decided_what_goes(
+    place, run, needed, start
+):
+    """A record that was given up in that moment was gone before its dead letter was copied."""
+
+    async def test():
+        disk = _Noting()
+        async with place.engine(disk) as engine:
+            log = await engine.open(PARTITION, LogConfig(segment_bytes=4_096, retention_ms=1_000))
+            for value in LARGE:
+                await log.append(batch_of(value))
+            await place.flushed(log)
+            needed_from = []
+            engine.keep_needed(lambda _: min(needed_from, default=None))
+            disk.on_start = lambda: needed_from.append(needed)
+            place.clock.step_wall(1_500)
+            await engine.housekeep()
+            assert needed_from
+            assert log.bounds() == Bounds(start, 40, 40)
+            assert len(await values_from(log, start)) == 40 - start
+        async with place.log() as log:
+            assert log.bounds() == Bounds(start, 40, 40)
 
     run(test)
 
