@@ -228,7 +228,7 @@ class Broker:
             uptime_ms=self._clock.monotonic_ms() - self._started_ms,
             topic_count=len(self._catalog.topics()),
             partition_count=len(logs),
-            failed_partition_count=sum(bool(stats.failure) for stats in logs),
+            failed_partition_count=self._failed_partition_count,
             damaged_range_count=engine.damaged_range_count,
             damaged_partitions=engine.damaged_partitions,
             damaged_topics=tuple(sorted(self._catalog.damaged_topics)),
@@ -262,6 +262,17 @@ class Broker:
     def failed_journals(self) -> tuple[str, ...]:
         """Returns what of the broker's own state takes no change until it is started again."""
         return tuple(name for name, has_failed in self._failed.items() if has_failed.is_set())
+
+    async def failed_partition_counts(self) -> AsyncIterator[int]:
+        """Yields how many partitions of topics take no more writes, now and after each change."""
+        while True:
+            changed = self._engine.failures.changed
+            yield self._failed_partition_count
+            await changed.wait()
+
+    @property
+    def _failed_partition_count(self) -> int:
+        return sum(not partition.is_internal for partition in self._engine.failures)
 
     async def wait_failed(self, journal: str) -> None:
         """Returns once this journal has failed."""

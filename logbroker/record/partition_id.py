@@ -18,6 +18,11 @@ class PartitionId(NamedTuple):
         """What seeds header checksums: a batch in a wrong file is not a batch."""
         return crc32c(f"{self.topic_id}/{self.partition}".encode())
 
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of the broker's own, whose topic id is the topic's name."""
+        return self.topic.startswith("__") and self.topic_id == self.topic
+
     def log_fields(self) -> dict[str, str | int]:
         """Returns what a line of the log says of it."""
         return {"topic": self.topic, "partition": self.partition}

@@ -2,7 +2,9 @@
 
 A disk that failed under the broker's own state cannot be told from a wrong state, so what
 rests on that state serves no more until the broker is started again. The broker as a whole
-(the empty name) does not serve then either: that is what gets it started again.
+(the empty name) does not serve then either: that is what gets it started again. Where the disk
+failed under partitions of topics, all others go on, and so does reading; `ProduceService` does
+not serve then, until the broker is started again or the topics are deleted.
 """
 
 import asyncio
@@ -27,6 +29,7 @@ class Failing(Protocol):
     """What health asks of the broker."""
 
     async def wait_failed(self, journal: str) -> None: ...
+    def failed_partition_counts(self) -> AsyncIterator[int]: ...
 
 
 @asynccontextmanager
@@ -42,6 +45,7 @@ async def health_of(
         asyncio.create_task(_watch(checks, broker, journal, names))
         for journal, names in RESTS_ON.items()
     ]
+    watching.append(asyncio.create_task(_watch_partitions(checks, broker)))
     try:
         yield checks
     finally:
@@ -56,6 +60,12 @@ async def _watch(
     await broker.wait_failed(journal)
     for name in ("", *names):
         await checks.set(_full(name), health_pb2.HealthCheckResponse.NOT_SERVING)
+
+
+async def _watch_partitions(checks: health.aio.HealthServicer, broker: Failing) -> None:
+    status = health_pb2.HealthCheckResponse
+    async for count in broker.failed_partition_counts():
+        await checks.set(_full("ProduceService"), status.NOT_SERVING if count else status.SERVING)
 
 
 def _full(name: str) -> str:

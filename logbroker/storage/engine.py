@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from logbroker.config import LogConfig
 from logbroker.record.batch import Batch
 from logbroker.record.partition_id import PartitionId
+from logbroker.storage.failures import Failures
 
 NeededFrom = Callable[[PartitionId], int | None]
 """Tells from which offset on a partition is still needed; None: from none."""
@@ -126,6 +127,9 @@ class PartitionLog(Protocol):
 
 class Engine(Protocol):
     """What keeps partitions."""
+
+    failures: Failures
+    """Those that take no more writes."""
 
     async def open(self, partition: PartitionId, config: LogConfig) -> PartitionLog:
         """Returns the partition's log, made if need be. Opened again, it takes the new config."""

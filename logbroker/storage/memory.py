@@ -16,6 +16,7 @@ from logbroker.record.columns import first_offset_at
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage import refusals
 from logbroker.storage.engine import Bounds, EngineStats, LogStats, NeededFrom, Run
+from logbroker.storage.failures import Failures
 from logbroker.storage.high_watermark import HighWatermark
 
 
@@ -130,6 +131,7 @@ class MemoryEngine:
         self._clock = clock
         self._logs: dict[tuple[str, int], MemoryPartitionLog] = {}
         self._is_closed = False
+        self.failures = Failures()
 
     async def open(self, partition: PartitionId, config: LogConfig) -> MemoryPartitionLog:
         """Returns the partition's log, made if need be. `config` changes nothing here."""

@@ -85,10 +85,13 @@ async def test_a_partition_whose_sync_fails_takes_no_more_writes_and_loses_nothi
         assert part.failure == "STORAGE_FAILED"
         stats = await calls.about.GetStats(GetStatsRequest())
         assert stats.failed_partition_count == 1
+        assert not await is_serving(calls, "ProduceService")
+        assert await is_serving(calls, ""), "all others go on"
         await publish(calls, b"5", topic="b")
     async with broker_in(data_dir) as (calls, _):
         found = await records_in(calls, TOPIC)
         assert found in (confirmed, {**confirmed, 5: b"unknown"})
+        assert await is_serving(calls, "ProduceService")
         await publish(calls, b"again")
         assert (await records_in(calls, TOPIC))[len(found)] == b"again"
         assert len(await records_in(calls, "b")) == 6

@@ -5,6 +5,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from logbroker.clock import SystemClock
+from logbroker.storage.memory import MemoryEngine
 from logbroker.v1 import broker_service_pb2 as pb
 from logbroker.v1.fetch_service_pb2 import FetchRequest
 from logbroker.v1.topic_service_pb2 import GetTopicRequest
@@ -45,6 +47,29 @@ async def test_health_says_that_every_service_serves(service):
         stub = health_pb2_grpc.HealthStub(calls.channel)
         answer = await stub.Check(health_pb2.HealthCheckRequest(service=service))
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_health_says_that_publishing_does_not_serve_while_a_disk_has_failed_under_a_topic():
+    engine = MemoryEngine(SystemClock())
+    async with serving(engine=engine) as calls:
+        stub = health_pb2_grpc.HealthStub(calls.channel)
+        name = "logbroker.v1.ProduceService"
+        watched = stub.Watch(health_pb2.HealthCheckRequest(service=name))
+        status = health_pb2.HealthCheckResponse
+        assert (await within_time(watched.read())).status == status.SERVING
+        [broken, other] = [one for one in engine.partitions() if one.topic == "a"]
+        [journal, *_] = [one for one in engine.partitions() if one.is_internal]
+        for partition in (journal, broken, other):
+            engine.failures.add(partition)
+        assert (await within_time(watched.read())).status == status.NOT_SERVING
+        whole = await stub.Check(health_pb2.HealthCheckRequest(service=""))
+        assert whole.status == status.SERVING
+        assert (await calls.about.GetStats(pb.GetStatsRequest())).failed_partition_count == 2
+        engine.failures.remove(broken)
+        assert broken not in engine.failures
+        engine.failures.remove(other)
+        assert (await within_time(watched.read())).status == status.SERVING
+        watched.cancel()
 
 
 async def test_reflection_lists_the_services_and_finds_their_files():

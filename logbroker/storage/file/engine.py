@@ -6,6 +6,7 @@ scans nothing. Without it the last segment of each partition is scanned when it 
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from logbroker.errors import LogbrokerError, PreconditionError
 from logbroker.record.partition_id import PartitionId
 from logbroker.storage import refusals
 from logbroker.storage.engine import EngineStats, NeededFrom
+from logbroker.storage.failures import Failures
 from logbroker.storage.file import paths
 from logbroker.storage.file.checkpoint import Checkpoint
 from logbroker.storage.file.disk import Disk
@@ -65,6 +67,7 @@ class FileEngine:
         self._places: dict[Key, Place] = {}
         self._names = asyncio.Lock()
         """Held while directories come and go."""
+        self.failures = Failures()
         self._is_closed = False
         self._needed_from: NeededFrom | None = lambda _: None
         files = OpenFiles(disk, _most_open_files(disk, config.max_open_files))
@@ -156,6 +159,7 @@ class FileEngine:
                 return
             if place.log:
                 await place.log.delete()
+                self.failures.remove(partition)
             thrown = trash / place.trash_name
             async with self._names:
                 await threads.run(_throw_away, self._disk, directory, thrown)
@@ -242,7 +246,8 @@ class FileEngine:
         opened = await threads.run(
             open_partition, self._disk, directory, partition, was_clean=self._was_clean
         )
-        return FilePartitionLog(self._machine, directory, partition, config, opened)
+        failed = partial(self.failures.add, partition)
+        return FilePartitionLog(self._machine, directory, partition, config, opened, failed)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -288,7 +293,7 @@ def _identity(disk: Disk, directory: Path, topic: str, number: int) -> Partition
     if found and (found.topic, found.partition) == (topic, number):
         return found.id
     internal = PartitionId(topic, topic, number)
-    return internal if paths.is_internal(internal) else None
+    return internal if internal.is_internal else None
 
 
 def _empty_trash(disk: Disk, trash: Path) -> None:

@@ -114,7 +114,7 @@ def _read_checkpoint(disk: Disk, directory: Path, partition: PartitionId) -> Che
     checkpoint = Checkpoint.decode(data) if data is not None else None
     if checkpoint and checkpoint.id == partition:
         return checkpoint
-    if paths.is_internal(partition):
+    if partition.is_internal:
         return _made_anew(disk, directory, partition)
     if data is not None or any(map(paths.is_ours, disk.names(directory))):
         raise damaged(partition.topic, partition.partition, directory)

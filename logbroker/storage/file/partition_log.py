@@ -44,7 +44,9 @@ class FilePartitionLog:
         partition: PartitionId,
         config: LogConfig,
         opened: Opened,
+        on_failure: Callable[[], None],
     ) -> None:
+        """`on_failure` is called once it takes no more writes."""
         self.partition = partition
         self.config = config
         self._disk, self._clock, self._files, self._threads, self._reader = machine
@@ -98,6 +100,7 @@ class FilePartitionLog:
         self._is_index_saved = opened.is_index_saved
         self._is_checkpoint_saved = opened.is_checkpoint_saved
         self._torn_bytes = opened.torn_bytes
+        self._on_failure = on_failure
         self._failure: LogbrokerError | None = None
         """A failed disk: refuses writes, until the partition is opened again."""
         self._refusal: LogbrokerError | None = None
@@ -283,6 +286,7 @@ class FilePartitionLog:
                 "storage failed", error=str(error), **error.details, **self.partition.log_fields()
             )
             self._flusher.fail(self._failure)
+            self._on_failure()
 
     # The end
 

@@ -60,11 +60,6 @@ def partition_number_of(name: str) -> int | None:
     return int(name) if PARTITION.fullmatch(name) else None
 
 
-def is_internal(partition: PartitionId) -> bool:
-    """Returns whether this is one of the broker's own, whose topic id is the topic's name."""
-    return partition.topic.startswith(INTERNAL) and partition.topic_id == partition.topic
-
-
 def is_ours(name: str) -> bool:
     """Returns whether a file of this name in a partition's directory is worth keeping."""
     return name == CHECKPOINT or base_offset_of(name) is not None

@@ -250,6 +250,24 @@ def test_a_mark_that_cannot_be_made_keeps_retention_from_nothing(place, run, dis
     run(test)
 
 
+def test_an_engine_knows_which_partitions_have_failed_until_they_are_deleted(place, run, disk):
+    async def test():
+        async with place.engine(disk) as engine:
+            config = LogConfig(durability=Durability.SYNCED)
+            log = await engine.open(PARTITION, config)
+            await engine.open(PARTITION._replace(partition=1), config)
+            assert not list(engine.failures)
+            changed = engine.failures.changed
+            disk.fail("sync", errno.EIO)
+            assert await error_of(appended(log, batch_of("a"))) is not None
+            assert list(engine.failures) == [PARTITION]
+            assert changed.is_set()
+            await engine.delete(PARTITION)
+            assert not list(engine.failures)
+
+    run(test)
+
+
 def test_a_failed_fsync_is_final_until_the_next_start(place, run, disk):
     async def test():
         async with place.log(disk) as log:
