@@ -129,6 +129,14 @@ class Disk:
         with _translated("truncate"):
             os.ftruncate(descriptor, size)
 
+    def empty(self, path: Path) -> None:
+        """Cuts the file down to nothing."""
+        descriptor = self.open(path)
+        try:
+            self.truncate(descriptor, 0)
+        finally:
+            self.close(descriptor)
+
     def allocate(self, descriptor: int, position: int, size: int) -> None:
         """Gives the file room, and as many zeros, from `position` on."""
         with _translated("fallocate"):

@@ -5,6 +5,7 @@ that are not what they should be are made anew; the log files are never changed.
 """
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import structlog
 
@@ -31,7 +32,7 @@ class LogScrub:
         threads: Threads,
         upkeep: asyncio.Lock,
     ) -> None:
-        """`upkeep` is held while index files are written, and what is known changes."""
+        """`upkeep` is held for index files, for what is known, and where a file is mapped."""
         self._segments = segments
         self._known = known
         self._disk = disk
@@ -60,8 +61,12 @@ class LogScrub:
             await pace.wait_turn()
             if segment.file.is_removed:
                 return False
+            may_go_on: AbstractAsyncContextManager[None] = nullcontext()
+            if check.is_last_a_scan:
+                may_go_on = self._upkeep
             try:
-                pace.note(*await self._threads.run(check.step))
+                async with may_go_on:
+                    pace.note(*await self._threads.run(check.step))
             except LogbrokerError:
                 if segment.file.is_removed:
                     return False

@@ -6,6 +6,7 @@ the disk has no room for it, the last of those files stays, empty, and its name 
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -59,7 +60,10 @@ class LogUpkeep:
                 self._segments.seal()
                 self._want_flush()
             start = max(gone[-1].next_offset, self._segments.log_start_offset)
-            is_saved = await self._has_saved_start(start, is_all=len(self._segments) == count)
+            is_saved = await self._has_saved_start(start)
+            if not is_saved and len(self._segments) == count:
+                count -= 1  # the last one alone says which offset is the next
+                continue
             still = await self._expired_count(config, now_ms, needed_from)
             if still >= count:
                 break
@@ -69,30 +73,28 @@ class LogUpkeep:
         else:
             return
         self._segments.log_start_offset = start
-        if not is_saved:
-            self.is_start_saved = False
-            await self._threads.run(self._mark_start, gone[-1], start)
+        self.is_start_saved = is_saved
         size = sum(segment.size_bytes for segment in gone)
         await self.drop_segments()
         if not self.is_start_saved:
             await self.save_start()
         log.info(
             "retention removed segments",
-            count=count,
+            count=len(gone),
             size_bytes=size,
             log_start_offset=start,
             **self._partition.log_fields(),
         )
 
-    async def _has_saved_start(self, start: int, *, is_all: bool) -> bool:
-        """Notes where the log will begin; False where that finds no room. Raises if nothing stays.
+    async def _has_saved_start(self, start: int) -> bool:
+        """Notes where the log will begin; False where that finds no room. Raises if nothing goes.
 
         A full disk must not keep retention from making room.
         """
         try:
             await self.save_checkpoint(start)
         except ExhaustedError:
-            if is_all:
+            if len(self._segments) == 1:
                 raise
             return False
         return True
@@ -110,13 +112,11 @@ class LogUpkeep:
         try:
             segment.rename(mark, self._disk)
             self._disk.sync_directory(self._directory)
-            descriptor = self._disk.open(mark)
-            try:
-                self._disk.truncate(descriptor, 0)
-            finally:
-                self._disk.close(descriptor)
+            self._disk.empty(mark)
         except LogbrokerError as error:
             log.warning("log start not marked", error=str(error), **self._partition.log_fields())
+            with suppress(LogbrokerError):  # or at the next start
+                self._disk.unlink(mark)
 
     async def _expired_count(self, config: LogConfig, now_ms: int, needed_from: NeededFrom) -> int:
         """Returns how many segments may go; none of them has what is not durable yet."""
@@ -151,13 +151,17 @@ class LogUpkeep:
         return segment.last_append_time_ms
 
     async def drop_segments(self) -> None:
-        """Removes the segments that lie before the log start offset."""
+        """Removes the segments that lie before the log start offset; marks that, if need be."""
         gone = self._segments.take_before_start()
-        for segment in gone:
+        for segment in gone:  # whoever reads or flushes one knows, before its file is another's
             self._files.remove(segment.file)
             self._reader.drop(segment)
             if segment in self._segments.sealing:
                 self._segments.sealing.remove(segment)
+        if gone and not self.is_start_saved:
+            start = self._segments.log_start_offset
+            await self._threads.run(self._mark_start, gone[-1], start)
+        for segment in gone:
             await self._threads.run(segment.remove, self._disk)
 
     async def save_checkpoint(

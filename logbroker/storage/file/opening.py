@@ -56,7 +56,7 @@ def open_partition(
         if name.endswith(paths.TMP):
             disk.unlink(directory / name)
     saved = _read_checkpoint(disk, directory, partition)
-    marks = [at for name in disk.names(directory) if (at := paths.start_of(name)) is not None]
+    marks = _marks(disk, directory)
     checkpoint = _with_start(saved, max(marks, default=0))
     segments = _segments(disk, directory, partition.seed, checkpoint.log_start_offset)
     if not segments:
@@ -100,6 +100,18 @@ def open_partition(
         is_checkpoint_saved=found_now == saved,
         is_start_saved=not marks,
     )
+
+
+def _marks(disk: Disk, directory: Path) -> list[int]:
+    """Returns what marks say of the log start. Who made one may have died before it was empty."""
+    marks = {name: at for name in disk.names(directory) if (at := paths.start_of(name)) is not None}
+    full = [path for path in map(directory.joinpath, marks) if disk.size(path)]
+    with suppress(LogbrokerError):  # then they take room until a checkpoint is written
+        if full:
+            disk.sync_directory(directory)
+        for path in full:
+            disk.empty(path)
+    return list(marks.values())
 
 
 def _with_start(checkpoint: Checkpoint, log_start_offset: int) -> Checkpoint:

@@ -4,7 +4,7 @@
     `found` is what there is, once that is clear
 
 A step reads little, so that whoever makes them can take the time it should take. Where
-something new is wrong, the last one scans the whole file.
+something new is wrong, the last one scans the whole file, which nobody may cut meanwhile.
 """
 
 from typing import NamedTuple
@@ -33,6 +33,8 @@ class SegmentCheck:
         self.segment = segment
         self.contents = Contents(segment.base_offset)
         self.found: Scan | None = None
+        self.is_last_a_scan = False
+        """Whether the next step is the last one, over the whole file."""
         self._disk = disk
         self._known = segment.found
         self._damage: list[Damage] = []
@@ -42,6 +44,8 @@ class SegmentCheck:
 
     def step(self) -> Step:
         """Reads on. For a thread."""
+        if self.is_last_a_scan:
+            return Step(self._examine(), 0)
         segment, start, batch_count = self.segment, self._position, 0
         data = self._disk.read_aside(segment.file.path, self._wanted, start)
         is_at_end = len(data) < self._wanted
@@ -53,7 +57,6 @@ class SegmentCheck:
             )
             self._position, self._offset = start + end, following
             batch_count += 1
-        size = len(data)
         if self._offset >= segment.next_offset:
             self._end()
         elif self._position > start:
@@ -61,8 +64,8 @@ class SegmentCheck:
         elif not is_at_end and (needed := self._needed(data)):
             self._wanted = needed
         elif not self._pass_known():
-            size += self._examine()
-        return Step(size, batch_count)
+            self.is_last_a_scan = True
+        return Step(len(data), batch_count)
 
     def index_files_differ(self) -> bool:
         """Returns whether the index files are not what they should be. For a thread."""

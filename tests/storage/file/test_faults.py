@@ -2,16 +2,12 @@
 
 import asyncio
 import errno
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import NamedTuple
 
 import pytest
 
 from logbroker.config import Durability, LogConfig
 from logbroker.errors import ExhaustedError, UnavailableError
 from logbroker.storage.engine import Bounds
-from logbroker.storage.file.partition_log import FilePartitionLog
 from logbroker.testing.engine_harness import (
     PARTITION,
     appended,
@@ -118,134 +114,6 @@ def test_retention_makes_room_on_a_full_disk(place, run, disk):
             assert (await values_from(log, start))[-1] == "19" * 300
         async with place.log() as log:
             assert log.bounds().next_offset == 20
-
-    run(test)
-
-
-class _Filled(NamedTuple):
-    """A log with segments to remove on a full disk."""
-
-    log: FilePartitionLog
-    disk: FaultyDisk
-
-    async def removed(self) -> int:
-        """Lets retention remove them, and returns where the log begins then."""
-        self.disk.is_full = True
-        await self.log.housekeep()
-        start = self.log.bounds().log_start_offset
-        assert start > 0
-        return start
-
-
-@asynccontextmanager
-async def _filled(place, disk):
-    async with place.log(disk, segment_bytes=4_096, retention_bytes=4_096) as log:
-        for number in range(20):
-            await log.append(batch_of(f"{number}" * 300))
-        yield _Filled(log, disk)
-
-
-async def _check_begins_at(place, start: int) -> None:
-    async with place.log() as log:
-        assert log.bounds() == Bounds(start, 20, 20)
-        assert log.damaged == ()
-        assert len(await values_from(log, start)) == 20 - start
-
-
-def _marks(place) -> list[str]:
-    return sorted(path.name for path in place.data_dir.rglob("*.start"))
-
-
-@pytest.mark.parametrize("is_full_meanwhile", [False, True])
-def test_after_retention_on_a_full_disk_a_kill_takes_the_log_start_nowhere(
-    place, run, disk, monkeypatch, is_full_meanwhile
-):
-    """What had expired was found missing by the next start, and reported as lost."""
-
-    async def test():
-        async with _filled(place, disk) as filled:
-            unlink = disk.unlink
-
-            def making_room(path):
-                unlink(path)
-                disk.is_full = is_full_meanwhile
-
-            monkeypatch.setattr(disk, "unlink", making_room)
-            start = await filled.removed()
-            disk.is_full = False
-            if is_full_meanwhile:
-                await filled.log.housekeep()
-            assert not _marks(place)
-            disk.kill()
-        await _check_begins_at(place, start)
-
-    run(test)
-
-
-@pytest.mark.parametrize("is_power_lost", [False, True])
-def test_a_log_whose_start_finds_no_room_begins_there_after_a_kill(place, run, disk, is_power_lost):
-    """The disk stays full, whatever retention removes; so the checkpoint says an older start."""
-
-    async def test():
-        async with _filled(place, disk) as filled:
-            start = await filled.removed()
-            await filled.log.housekeep()
-            assert _marks(place) == [f"{start:020}.start"]
-            assert not any(path.stat().st_size for path in place.data_dir.rglob("*.start"))
-            disk.lose_power() if is_power_lost else disk.kill()
-        await _check_begins_at(place, start)
-        assert not _marks(place), "a clean stop notes it"
-        await _check_begins_at(place, start)
-
-    run(test)
-
-
-def test_a_start_on_a_disk_that_is_still_full_keeps_the_mark_until_there_is_room(place, run, disk):
-    async def test():
-        async with _filled(place, disk) as filled:
-            start = await filled.removed()
-            disk.kill()
-        for is_full in (True, True, False):
-            later = FaultyDisk(place.data_dir)
-            async with place.log(later) as log:
-                later.is_full = is_full
-                await log.housekeep()
-                assert log.bounds().log_start_offset == start
-                assert bool(_marks(place)) == is_full
-                later.kill()
-        await _check_begins_at(place, start)
-
-    run(test)
-
-
-def test_each_pass_of_retention_on_a_full_disk_leaves_a_mark_and_the_last_one_counts(
-    place, run, disk
-):
-    async def test():
-        async with _filled(place, disk) as filled:
-            first = await filled.removed()
-            filled.log.config = replace(filled.log.config, retention_bytes=1)
-            start = await filled.removed()
-            assert first < start < 20
-            assert _marks(place) == [f"{at:020}.start" for at in (first, start)]
-            disk.lose_power()
-        await _check_begins_at(place, start)
-        assert not _marks(place)
-
-    run(test)
-
-
-@pytest.mark.parametrize("call", ["rename", "sync_directory", "truncate"])
-def test_a_mark_that_cannot_be_made_keeps_retention_from_nothing(place, run, disk, call):
-    async def test():
-        async with _filled(place, disk) as filled:
-            disk.fail(call, errno.EIO)
-            start = await filled.removed()
-            disk.is_full = False
-            await filled.log.housekeep()
-            assert not _marks(place)
-            disk.kill()
-        await _check_begins_at(place, start)
 
     run(test)
 

@@ -10,6 +10,7 @@ from logbroker.errors import DataLossError
 from logbroker.record.batch import HEADER
 from logbroker.storage.file import repair
 from logbroker.storage.file.disk import Disk
+from logbroker.storage.file.segment import Segment
 from logbroker.testing.engine_harness import EVERYTHING, PARTITION, error_of, values_from
 from tests.storage.file.scrubbing import (
     SETTINGS,
@@ -198,5 +199,27 @@ def test_damage_goes_with_its_segment(place, run):
             assert engine.stats().damaged_range_count == 1
             await log.trim(20)
             assert engine.stats().damaged_range_count == 0
+
+    run(test)
+
+
+def test_nobody_cuts_a_damaged_segment_while_all_of_it_is_mapped(place, run, monkeypatch):
+    """Behind the end of a file that was mapped before it was cut lies a SIGBUS."""
+
+    async def test():
+        await place.fill(VALUES, **SETTINGS)
+        flip(place.files()[1], HEADER.size)
+        scans = []
+        async with scrubbing(place) as (engine, log):
+            examine = Segment.examine
+
+            def noting(*args):
+                scans.append(log._upkeep.lock.locked())
+                return examine(*args)
+
+            monkeypatch.setattr(Segment, "examine", noting)
+            await passed(place, engine)
+            assert engine.stats().damaged_range_count == 1
+        assert scans == [True]
 
     run(test)
