@@ -21,6 +21,7 @@ from logbroker.broker.partitions import Partition, Partitions
 from logbroker.broker.pending_letters import PendingLetters
 from logbroker.clock import Clock
 from logbroker.errors import LogbrokerError, NotFoundError, OffsetOutOfRangeError, UnavailableError
+from logbroker.group.assignment import TopicPartition
 from logbroker.group.commits import decide_lost_tail
 from logbroker.group.events import Event, InLedger, LedgerId
 from logbroker.group.group_events import TokensReserved
@@ -268,10 +269,14 @@ class Groups:
             if any(topic_id in (one.topic_id, one.dead_letter_topic_id) for one in group.topics)
         ]
         events: list[Event] = []
+        places: list[tuple[LiveGroup, TopicPartition]] = []
         for name in concerned:
+            live = self.live.get(name)
             for ledger_id, ledger in self.state.of(name, topic_id).items():
                 if not ledger.state.is_parked_from_birth:
                     continue  # who reads it is told that it is gone
+                if live:
+                    places.append((live, live.place_of(ledger_id)))
                 self.effects.on_resolved(ledger_id)
                 for lease in ledger.state.leases.all():  # so that members have room again
                     released = Released(lease.token, tuple(lease.held.ranges()))
@@ -281,6 +286,9 @@ class Groups:
         for name in concerned:
             if live := self.live.get(name):
                 live.refresh()
+        for live, place in places:  # nobody waits for its dead letters any more
+            for ledger_id in live.of_partition(place):
+                live.look_into(ledger_id)
         await done
 
     async def _step_back(self) -> None:

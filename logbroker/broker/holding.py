@@ -7,6 +7,7 @@ import asyncio
 from typing import NamedTuple
 
 from logbroker.errors import LogbrokerError
+from logbroker.group.assignment import TopicPartition
 from logbroker.group.group_events import LedgerId
 from logbroker.record.offset_ranges import Range
 
@@ -14,7 +15,8 @@ from logbroker.record.offset_ranges import Range
 class TakenBack(NamedTuple):
     """A lease, or a part of it, that is over without an answer."""
 
-    ledger_id: LedgerId
+    place: TopicPartition
+    """Of dead letters, the partition that they come from."""
     token: int
     ranges: tuple[Range, ...]
 

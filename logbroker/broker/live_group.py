@@ -201,7 +201,8 @@ class LiveGroup:
     ) -> None:
         """Tells a member that it does not hold these any more."""
         if holding := self.holdings.get(name):
-            holding.taken_back.append(TakenBack(ledger_id, token, tuple(ranges)))
+            taken_back = TakenBack(self.place_of(ledger_id), token, tuple(ranges))
+            holding.taken_back.append(taken_back)
             holding.has_news.set()
 
     # Assignment

@@ -56,7 +56,7 @@ class Answer(NamedTuple):
     """What became of settlements, and where records may come again by them."""
 
     settled: Settled
-    reopened: tuple[LedgerId, ...]
+    reopened: tuple[TopicPartition, ...]
 
 
 class Member:
@@ -137,7 +137,7 @@ class Member:
         self._hear()
         tokens = [one.token for one in settlements if one.cause is not Cause.ACKNOWLEDGE]
         found = dict.fromkeys(self._live.ledger_of(token) for token in tokens)
-        reopened = tuple(ledger_id for ledger_id in found if ledger_id)
+        reopened = tuple(self._live.place_of(ledger_id) for ledger_id in found if ledger_id)
         settled = await self._settle.settle(self.group, settlements, self.holding.name)
         self._answers.append(Answer(settled, reopened))
         settled.call_when_done(self.holding.has_news)
@@ -170,12 +170,12 @@ class Member:
         Whether a delivery was all there is, is looked into once that is on its way. Raises
         what the stream ends with.
         """
+        if self._delivered_from and not self.failure:
+            self._look_behind(self._delivered_from)
         while True:
             self.holding.has_news.clear()
             if self.failure:
                 raise self.failure.again()
-            if self._delivered_from:
-                self._look_behind(self._delivered_from)
             news = self._news()
             if news.goes_ahead:
                 return news, None
@@ -227,7 +227,7 @@ class Member:
             else:
                 extended += first
             self._answers.popleft()
-        self._reopen(one.ledger_id for one in taken_back)
+        self._reopen(one.place for one in taken_back)
         news = News(
             joined,
             None if assigned is None else self._named(assigned),
@@ -264,6 +264,8 @@ class Member:
                 return delivery
             if self._has_given_all(ledger_id):
                 self._note_given(ledger_id)
+            else:
+                self._forget_caught_up(self._live.place_of(ledger_id))
 
     def _look_behind(self, ledger_id: LedgerId) -> None:
         """Finds out whether a delivery from a ledger was all there is."""
@@ -321,15 +323,18 @@ class Member:
             return False
         if ledger.settings.order is not Order.NONE:
             return has_nothing_to_give(ledger, mark)
-        return ledger.state.is_parked_from_birth or ledger.state.delivered_end >= mark
+        if ledger.state.is_parked_from_birth:
+            return ledger.state.taken.next_gap(ledger.state.committed) >= mark
+        return ledger.state.delivered_end >= mark
 
-    def _reopen(self, ledger_ids: Iterable[LedgerId]) -> None:
+    def _reopen(self, places: Iterable[TopicPartition]) -> None:
         """Takes note that the client no longer takes partitions to be caught up."""
         live = self._live
-        for ledger_id in ledger_ids:
-            self._forget_caught_up(live.place_of(ledger_id))
-            if live.may_take(self.holding, ledger_id):
-                self.holding.look_into(ledger_id)
+        for place in places:
+            self._forget_caught_up(place)
+            for ledger_id in live.of_partition(place)[:1]:  # all of them are thought of then
+                if live.may_take(self.holding, ledger_id):
+                    self.holding.look_into(ledger_id)
 
     def _forget_caught_up(self, place: TopicPartition) -> None:
         self._caught_up.discard(place)

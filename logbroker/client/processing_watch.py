@@ -23,9 +23,9 @@ class ProcessingWatch:
         self._is_suspended = False
 
     def is_alive(self, signs: tuple[int, ...], now_ms: int, *, is_waiting: bool) -> bool:
-        """Returns whether leases shall go on: the signs have changed, or somebody waits.
+        """Returns whether leases shall go on. If not, what is not handed out is given back.
 
-        At the latest `max_processing_ms` ago. If not, what is not handed out is given back.
+        They do where the signs have changed, or somebody waited, within `max_processing_ms`.
         """
         if signs != self._signs or is_waiting:
             self._signs, self._alive_ms = signs, now_ms

@@ -13,7 +13,7 @@ from logbroker.storage.memory import MemoryEngine
 from logbroker.testing.clock import ManualClock
 from logbroker.topic.topic import TopicSettings
 
-from .brokers import batch_of, next_delivery, topic_on, values_of
+from .brokers import batch_of, next_delivery, told_within, topic_on, values_of
 from .grouped import delivered, member_on, settle
 from .letters import DEAD, LETTERS, StubbornEngine, letters, reject, reject_all, restarted
 
@@ -179,6 +179,27 @@ async def test_members_go_on_when_a_topic_of_dead_letters_they_hold_is_deleted()
             assert broker.dead_letters.list_redrives("g") == []
             with pytest.raises(NotFoundError):
                 broker.dead_letters.get_redrive(started.redrive.redrive_id)
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+async def test_members_are_caught_up_once_the_dead_letters_they_wait_for_are_deleted(is_held):
+    async with topic_on() as broker:
+        await broker.produce("a", "", 0, batch_of(b"0"))
+        async with member_on(broker, max_records=1) as member:
+            await reject(broker, member, 0, 1)
+            await told_within(broker, member, 1_000)
+            if not is_held:  # there is no room for it
+                await broker.produce("a", "", 0, batch_of(b"1"))
+                other = await next_delivery(broker, member)
+            await broker.dead_letters.start_redrive(LETTERS)
+            told = await told_within(broker, member, 1_000)
+            assert any(found for _, found in told) == is_held
+            await broker.delete_topic(DEAD, "")
+            if not is_held:
+                await settle(broker, member, Cause.ACKNOWLEDGE, other.token, 1, 2)
+            told = await told_within(broker, member, 1_000)
+            assert not any(found for _, found in told)
+            assert [news.caught_up for news, _ in told if news.caught_up] == [(("a", 0),)]
 
 
 async def test_a_redrive_ends_with_the_topic_it_is_of():

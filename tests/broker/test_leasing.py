@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from logbroker.broker.dead_letter_view import DeadLetterFilter
 from logbroker.broker.groups_journal import LATER_MS
 from logbroker.broker.member import CAUGHT_UP_DELAY_MS, News
 from logbroker.broker.membership import MemberSpec
@@ -249,6 +250,37 @@ async def test_a_member_is_not_told_that_it_is_caught_up_where_more_has_come_mea
         told = await told_within(broker, member, CAUGHT_UP_DELAY_MS)
         assert [delivery and delivery.runs[-1].end for _, delivery in told] == [2, None]
         assert [news.caught_up for news, _ in told] == [(), (("a", 0),)]
+        await broker.leave(member, has_vanished=False)
+
+
+async def test_a_member_is_not_told_that_it_is_caught_up_once_another_has_failed_at_a_record():
+    async with topic_on() as broker:
+        keys = [b"A", b"B"]
+        await broker.produce("a", "", 0, batch_of(b"0", b"1", keys=keys))
+        one, other = [await joined(broker, 1, order=Order.KEY) for _ in range(2)]
+        [(token, *_)] = await deliveries(broker, one)
+        [_] = await deliveries(broker, other)
+        other.limit(10, None)
+        retried = Settlement(token, 0, 1, Cause.RETRY, delay_ms=10 * CAUGHT_UP_DELAY_MS)
+        await one.settle([retried])
+        told = await told_within(broker, other, 2 * CAUGHT_UP_DELAY_MS)
+        assert not any(news.caught_up for news, _ in told), "it is to be tried again"
+        for member in (one, other):
+            await broker.leave(member, has_vanished=False)
+
+
+async def test_a_member_is_not_told_that_it_is_caught_up_while_redriven_records_are_left():
+    async with topic_on() as broker:
+        await fill(broker, 600)
+        member = await joined(broker, 1_000)
+        for token, first, end in await deliveries(broker, member):
+            await member.settle([Settlement(token, first, end, Cause.REJECT)])
+        await told_within(broker, member, CAUGHT_UP_DELAY_MS)
+        letters = DeadLetterFilter(group="g", topic="a")
+        await broker.dead_letters.start_redrive(letters)
+        told = await told_within(broker, member, 10_000)
+        assert [delivery.runs[-1].end for _, delivery in told if delivery] == [500, 600]
+        assert [news.caught_up for news, _ in told if news.caught_up] == [(("a", 0),)]
         await broker.leave(member, has_vanished=False)
 
 
