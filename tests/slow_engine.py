@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from functools import partial
 
 from logbroker.errors import UnavailableError
 from logbroker.storage.high_watermark import HighWatermark
@@ -15,6 +16,7 @@ class SlowLog(MemoryPartitionLog):
         super().__init__(partition, clock)
         self._pending = []
         self.failure = ""
+        self.on_failure = lambda: None
 
     def append(self, batch, *, expected_offset=None):
         if self.failure:
@@ -48,6 +50,7 @@ class SlowLog(MemoryPartitionLog):
     def fail(self):
         """Fails the fsync: what waits is of unknown outcome, and nothing is written any more."""
         self.failure = "STORAGE_FAILED"
+        self.on_failure()
         for future, _ in self._pending:
             if not future.done():
                 future.set_exception(UnavailableError("STORAGE_FAILED", "fsync failed"))
@@ -59,7 +62,8 @@ class SlowEngine(MemoryEngine):
     async def open(self, partition, config):
         key = partition.topic, partition.partition
         if not partition.topic.startswith("__") and key not in self._logs:
-            self._logs[key] = SlowLog(partition, self._clock)
+            log = self._logs[key] = SlowLog(partition, self._clock)
+            log.on_failure = partial(self.failures.add, partition)
         return await super().open(partition, config)
 
 
