@@ -62,4 +62,5 @@ def partition_number_of(name: str) -> int | None:
 
 def is_ours(name: str) -> bool:
     """Returns whether a file of this name in a partition's directory is worth keeping."""
-    return name == CHECKPOINT or base_offset_of(name) is not None
+    offsets = base_offset_of(name), start_of(name)
+    return name == CHECKPOINT or offsets != (None, None)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from logbroker.config import Durability
+from logbroker.config import Durability, LogConfig
 from logbroker.errors import OffsetOutOfRangeError
 from logbroker.storage.engine import Bounds
 from logbroker.storage.file.partition_log import FilePartitionLog
-from logbroker.testing.engine_harness import batch_of, error_of, values_from
+from logbroker.testing.engine_harness import PARTITION, batch_of, error_of, values_from
 from logbroker.testing.faulty_disk import FaultyDisk
 
 
@@ -251,5 +251,23 @@ def test_what_becomes_a_mark_while_it_is_flushed_fails_nobody(place, run, disk, 
             disk.is_full = False
             assert log.stats().failure == ""
             await log.append(batch_of("x"))
+
+    run(test)
+
+
+def test_a_partition_of_which_nothing_but_a_mark_is_left_is_damaged_and_not_begun_anew(
+    place, run, disk
+):
+    async def test():
+        async with _filled(place, disk) as filled:
+            await filled.removed()
+            disk.kill()
+        for path in place.directory.iterdir():
+            if path.suffix != ".start":
+                path.unlink()
+        async with place.engine() as engine:
+            error = await error_of(engine.open(PARTITION, LogConfig()))
+            assert error.reason == "TOPIC_DAMAGED"
+        assert len(_marks(place)) == 1
 
     run(test)
