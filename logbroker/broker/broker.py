@@ -90,7 +90,7 @@ class Broker:
             groups, beginning, leasing, settle, dead_letters, limits.idle_heartbeat_ms
         )
         """Joins and ends of Consume streams."""
-        self._topics = Topics(coordinator, partitions, self.members, dead_letters)
+        self._topics = Topics(coordinator, partitions, self.members, dead_letters, producer_ids)
         parked = ParkedRecords(groups)
         explain = Explain(groups, self.members, parked)
         offsets = Offsets(groups, beginning, self.members)

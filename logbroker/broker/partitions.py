@@ -143,7 +143,7 @@ class Partitions:
             at = 0
             while at < len(run.batches):
                 header = BatchHeader.decode(run.batches, seed, at)
-                if header.base_offset >= offset:
+                if header.base_offset >= saved_offset:  # its first records may be trimmed
                     partition.producers.apply(header)
                     partition.note_unsaved(header.size_bytes, header.append_time_ms)
                 at += header.size_bytes

@@ -92,8 +92,16 @@ class ProducerIds:
     async def save_due(self, partitions: Partitions) -> None:
         """Saves what retention may come to soon, and much that is new."""
         now_ms = self._clock.now_ms()
+        await self._try_save([found for found in partitions.all() if _is_due(found, now_ms)])
+
+    async def save_before_trim(self, partition: Partition, offset: int) -> None:
+        """Saves what a trim to this offset would remove, if it can: it goes all the same."""
+        if len(partition.producers) and self.registry.saved_offset(partition.id) < offset:
+            await self._try_save([partition])
+
+    async def _try_save(self, partitions: list[Partition]) -> None:
         try:
-            await self.save([found for found in partitions.all() if _is_due(found, now_ms)])
+            await self.save(partitions)
         except LogbrokerError as error:
             self._is_behind = True
             log.warning("producers not saved", reason=error.reason, error=str(error))

@@ -7,6 +7,7 @@ from logbroker.broker.dead_letters import DeadLetters
 from logbroker.broker.fetch import out_of_range
 from logbroker.broker.membership import Membership
 from logbroker.broker.partitions import Partitions
+from logbroker.broker.producer_ids import ProducerIds
 from logbroker.errors import InvalidError, NotFoundError, UnavailableError
 from logbroker.limits import DEFAULT_PAGE_SIZE, PAGE_SIZE
 from logbroker.topic.topic import PartitionStatus, Topic
@@ -21,12 +22,14 @@ class Topics:
         partitions: Partitions,
         members: Membership,
         dead_letters: DeadLetters,
+        producer_ids: ProducerIds,
     ) -> None:
         self._coordinator = coordinator
         self._catalog = coordinator.catalog
         self._partitions = partitions
         self._members = members
         self._dead_letters = dead_letters
+        self._producer_ids = producer_ids
 
     def get(self, name: str, topic_id: str = "") -> Topic:
         """Returns a topic. NotFoundError, also while it is being made; PreconditionError."""
@@ -90,18 +93,21 @@ class Topics:
     async def trim(self, name: str, topic_id: str, partition: int, offset: int) -> int:
         """Raises the log start offset and returns it. NotFoundError, InvalidError.
 
-        Dead letters are written before their records go; one that cannot be keeps its own.
+        Dead letters are written before their records go; one that cannot be keeps its own. It is
+        saved who wrote them.
         """
         topic, partition_id = self._catalog.partition(name, topic_id, partition)
-        found = self._partitions.get(partition_id).log
-        bounds = found.bounds()
+        found = self._partitions.get(partition_id)
+        bounds = found.log.bounds()
         if offset < 0:
             message = f"offset must be at least 0, not {offset}"
             raise InvalidError("INVALID_OFFSET", message, offset=offset)
         if offset > bounds.high_watermark:
             raise out_of_range(offset, bounds)
-        await found.trim(await self._dead_letters.wait_written(topic.topic_id, partition, offset))
-        return found.bounds().log_start_offset
+        offset = await self._dead_letters.wait_written(topic.topic_id, partition, offset)
+        await self._producer_ids.save_before_trim(found, offset)
+        await found.log.trim(offset)
+        return found.log.bounds().log_start_offset
 
 
 def _unavailable(partition: int, reason: str) -> PartitionStatus:

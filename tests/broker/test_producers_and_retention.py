@@ -48,6 +48,11 @@ def first_of(producer_id):
     return batch._replace(header=batch.header._replace(producer_id=producer_id))
 
 
+def of_three(producer_id):
+    batch = encode_batch(Columns([b"0", b"1", b"2"]), now_ms=1)
+    return batch._replace(header=batch.header._replace(producer_id=producer_id))
+
+
 def start_of(broker):
     return broker.partition_statuses(broker.get_topic("a"))[0].log_start_offset
 
@@ -86,6 +91,34 @@ async def test_retention_waits_until_it_is_saved_who_wrote_what_it_removes(tmp_p
         assert start_of(broker) > 0
     async with files.broker() as broker:
         assert await produce(broker, 7) == first._replace(duplicate=True)
+
+
+async def test_a_producer_is_known_whose_batch_is_trimmed_in_part_or_whole(tmp_path):
+    """After a start it was not: a batch in doubt was stored a second time."""
+    files = Files(tmp_path)
+    for number, offset in enumerate([1, 2, 3, 4]):
+        topic, batch = f"t{number}", of_three(7)
+        async with files.broker() as broker:
+            await broker.create_topic(topic, 1, TopicSettings())
+            stored = await broker.produce(topic, "", 0, batch)
+            await broker.produce(topic, "", 0, of_three(8))
+            assert await broker.trim_topic(topic, "", 0, offset) == offset
+        async with files.broker() as broker:
+            again = await broker.produce(topic, "", 0, batch)
+            assert again == stored._replace(duplicate=True), offset
+
+
+async def test_a_batch_that_is_trimmed_in_part_tells_of_its_producer_where_no_table_is_saved(
+    tmp_path,
+):
+    files = Files(tmp_path)
+    async with files.broker() as broker:
+        await broker.create_topic("a", 1, TopicSettings())
+        stored = await broker.produce("a", "", 0, of_three(7))
+        files.disk.fail("write", errno.ENOSPC)
+        assert await broker.trim_topic("a", "", 0, 2) == 2, "no room is no reason not to trim"
+    async with files.broker() as broker:
+        assert await broker.produce("a", "", 0, of_three(7)) == stored._replace(duplicate=True)
 
 
 async def test_retention_does_not_wait_where_there_is_no_room_to_save_it(tmp_path):

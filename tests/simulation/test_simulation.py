@@ -30,6 +30,7 @@ FAILED_ONCE = {
     8779: "after a long time without a broker retention came before the producers were saved",
     12849: "the checker did not think of records before a reset that nobody knew of by then",
     14246: "the disk stayed full, a log start found no room, and a kill took it back",
+    34103: "a batch was trimmed in part, a start skipped it, and it was stored a second time",
 }
 """Seeds that have found something, and what that was."""
 
