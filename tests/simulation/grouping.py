@@ -175,4 +175,7 @@ class Grouping:
                 raise
             return False
         waiting = sum(one.lag for one in found.progress)
-        return not waiting and not any(one.redriven_count for one in found.dead_letters)
+        has_begun = bool(found.progress)  # else nobody of it has reached the broker yet
+        return (
+            has_begun and not waiting and not any(one.redriven_count for one in found.dead_letters)
+        )

@@ -1,5 +1,6 @@
 """What an operator may be told of a group, and what only a broker that lost something says."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -18,28 +19,44 @@ from .world import World
 RECEIVED = Received("m", 1, Place("orders", 0, 0), 1, 0, 0)
 
 
-def redrive(*, received: bool, has_group: bool = True) -> None:
-    """Asks a broker for a redrive for a group of which it knows no member."""
+def with_broker(
+    asked: Callable[[Grouping, Operator], Awaitable[object]], *, has_group: bool = True
+) -> object:
+    """Returns what is said of a group of which a broker knows no member."""
     world = World(1)
     machine = Machine(world, StorageConfig(data_dir=Path("/data")), LogConfig())
     group = Grouping(world, "orders", Order.NONE, Plan.drawn(world.random))
 
-    async def run() -> None:
+    async def run() -> object:
         await machine.start()
         operator = Operator(world)
         await operator.client.admin.create_topic("orders")
         if has_group:
             await operator.client.admin.create_group(group.name, group.settings)
-        if received:
-            group.history.note(RECEIVED)
         try:
-            await group.redrive(operator, 0)
+            return await asked(group, operator)
         finally:
             await machine.end(Ending.STOP)
 
     with world.entered():
-        world.loop.run(run())
+        told = world.loop.run(run())
     assert world.broker_faults + world.loop.faults == []
+    return told
+
+
+def redrive(*, received: bool, has_group: bool = True) -> None:
+    """Asks for a redrive."""
+
+    async def ask(group: Grouping, operator: Operator) -> None:
+        if received:
+            group.history.note(RECEIVED)
+        await group.redrive(operator, 0)
+
+    with_broker(ask, has_group=has_group)
+
+
+def test_a_group_of_which_nobody_has_reached_the_broker_yet_has_something_left_to_do():
+    assert with_broker(Grouping.is_idle) is False
 
 
 def test_a_redrive_before_the_first_member_is_no_fault():

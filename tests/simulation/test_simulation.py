@@ -31,6 +31,7 @@ FAILED_ONCE = {
     12849: "the checker did not think of records before a reset that nobody knew of by then",
     14246: "the disk stayed full, a log start found no room, and a kill took it back",
     34103: "a batch was trimmed in part, a start skipped it, and it was stored a second time",
+    43237: "the simulation ended before anybody of a group had reached the broker",
 }
 """Seeds that have found something, and what that was."""
 
