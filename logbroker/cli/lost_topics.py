@@ -15,6 +15,7 @@ from logbroker.group import events as group_events
 from logbroker.group.group_events import InLedger
 from logbroker.group.ledger_events import Moment
 from logbroker.group.ledgers import Ledgers
+from logbroker.record.partition_id import INTERNAL
 from logbroker.storage.file import paths
 from logbroker.storage.file.disk import Disk
 from logbroker.storage.file.engine import FileEngine, places_in
@@ -82,7 +83,7 @@ def find_lost(data_dir: Path, disk: Disk) -> list[LostTopic]:
     known = {topic.topic for topic in (*catalog.topics(), *catalog.deleted())}
     found: dict[str, dict[int, str]] = {}
     for (topic, number), place in places_in(disk, data_dir).items():
-        if topic not in known and not topic.startswith(paths.INTERNAL):
+        if topic not in known and not topic.startswith(INTERNAL):
             topic_id = place.partition.topic_id if place.partition else ""
             found.setdefault(topic, {})[number] = topic_id
     return [

@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+INTERNAL = "__"
+"""The names of the broker's own topics begin so, and no others."""
+
 
 class PartitionId(NamedTuple):
     """One partition of one incarnation of a topic."""
@@ -21,7 +24,7 @@ class PartitionId(NamedTuple):
     @property
     def is_internal(self) -> bool:
         """Whether it is one of the broker's own, whose topic id is the topic's name."""
-        return self.topic.startswith("__") and self.topic_id == self.topic
+        return self.topic.startswith(INTERNAL) and self.topic_id == self.topic
 
     def log_fields(self) -> dict[str, str | int]:
         """Returns what a line of the log says of it."""

@@ -21,7 +21,6 @@ from logbroker.record.partition_id import PartitionId
 LOCK, CLEAN, TOPICS, TRASH, CHECKPOINT = "lock", "clean", "topics", "trash", "checkpoint"
 SCRUB, LOST = "scrub", "lost"
 LOG, INDEX, TIME_INDEX, TMP, START = ".log", ".index", ".timeindex", ".tmp", ".start"
-INTERNAL = "__"
 
 SEGMENT = re.compile(r"([0-9]{20})\.log")
 START_MARK = re.compile(r"([0-9]{20})\.start")
