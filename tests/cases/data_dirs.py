@@ -42,9 +42,12 @@ def sha256s(paths: list[Path]) -> dict[str, str]:
 
 
 def copy_of(data_dir: Path, target: Path) -> Path:
-    """Returns a copy, made in `target`; of a running engine's directory: as a kill leaves it."""
+    """Returns a copy, made in `target`; of a running engine's directory: as a kill leaves it.
+
+    Without unfinished files: they may have their names, or be gone, before they are copied.
+    """
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(data_dir, target)
+    shutil.copytree(data_dir, target, ignore=shutil.ignore_patterns("*.tmp"))
     return target
 
 
